@@ -1,0 +1,172 @@
+"""
+What the search asks of an operator's class, and the vocabulary in which it answers.
+
+An operator is defined once, by `interpret`, over any *domain* of values:
+
+    class Exp:
+        @classmethod
+        def interpret(cls, domain, values, shapes, params):
+            return domain.exp(values[0])
+
+    class Div:   return domain.div(values[0], values[1])
+    class Silu:  return domain.opaque(cls.name, values[0])
+    class Matmul (no flags):  return domain.contract(values[0], values[1], shapes[0][-1])
+    class ReduceSum:  return domain.sum(values[0], params["dim"], shapes[0][params["dim"]])
+    class Transpose:  return domain.transpose(values[0], params["permutation"])
+    class Cast:  return values[0]
+
+Four domains speak this vocabulary, and with them one method gives the operator's
+
+* finite-field meaning (`field.Field`, values are arrays over Z_p x Z_q),
+* abstract class (`abstract.Abstraction`, values are interned multisets of factors),
+* positivity (`signs.Signs`, values are signs; it refuses what may be undefined), and
+* meaning on real numbers (`reals.Reals`, values are float64 arrays).
+
+An operator without field meaning does not define `interpret`; the search refuses it by
+name. Dims are whatever the graph's shapes are made of; only `==` and `hash` are asked of
+them, and 1 is the dim that broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+
+V = TypeVar("V")
+"""A value of a domain."""
+Dim: TypeAlias = Hashable
+Shape: TypeAlias = tuple[Any, ...]
+Params: TypeAlias = Mapping[str, Any]
+
+
+class Undefined(ArithmeticError):
+    """This value does not exist: a division by zero, the logarithm of who knows what."""
+
+
+class Domain(Protocol[V]):
+    """
+    The operations that operators are made of.
+
+    Elementwise operations broadcast dims of size 1, right-aligned as in NumPy. Each may
+    raise `Undefined`.
+    """
+
+    def number(self, value: Any) -> V:
+        """A scalar: a float, an int, or a dim whose extent is the number."""
+        ...
+
+    def add(self, a: V, b: V) -> V: ...
+
+    def sub(self, a: V, b: V) -> V: ...
+
+    def mul(self, a: V, b: V) -> V: ...
+
+    def div(self, a: V, b: V) -> V: ...
+
+    def neg(self, a: V) -> V: ...
+
+    def exp(self, a: V) -> V: ...
+
+    def log(self, a: V) -> V: ...
+
+    def sqrt(self, a: V) -> V: ...
+
+    def maximum(self, a: V, b: V) -> V: ...
+
+    def opaque(self, name: str, *args: V) -> V:
+        """
+        An elementwise function of which no law is used.
+
+        Everything that tells it from other functions, parameters included, is in `name`.
+        """
+        ...
+
+    def select(self, mask: V, a: V, b: V) -> V:
+        """`a` where the mask holds, else `b`."""
+        ...
+
+    def contract(self, a: V, b: V, dim: Dim) -> V:
+        """`[.., m, dim] x [.., dim, n] -> [.., m, n]`; leading dims broadcast."""
+        ...
+
+    def sum(self, a: V, axis: int, dim: Dim) -> V:
+        """The sum over an axis of extent `dim`; the axis stays with size 1."""
+        ...
+
+    def max(self, a: V, axis: int, dim: Dim) -> V:
+        """The largest element along an axis of extent `dim`, which stays with size 1."""
+        ...
+
+    def transpose(self, a: V, permutation: Sequence[int]) -> V:
+        """Result axis `i` is the operand's axis `permutation[i]`."""
+        ...
+
+    def reshape(self, a: V, shape: Shape) -> V: ...
+
+
+class SearchOperator(Protocol):
+    """
+    An operator's class, as the search sees it. `cleave.dialects.algebra` has them.
+
+    `interpret`, `search_params` and `without_views` are the search's own; the others
+    serve everyone.
+    """
+
+    name: ClassVar[str]
+    elementwise: ClassVar[bool]
+    is_view: ClassVar[bool]
+    """Costs nothing: the same elements under other indices."""
+
+    @classmethod
+    def commutes(cls) -> bool:
+        """Whether a binary operator gives the same for both orders of its operands."""
+        ...
+
+    @classmethod
+    def infer_shape(cls, shapes: Sequence[Shape], params: Params) -> Shape:
+        """The result's shape; raises VerifyException where the operands do not fit."""
+        ...
+
+    @classmethod
+    def infer_element_type(cls, elements: Sequence[Any], params: Params) -> Any:
+        """The result's element type; raises VerifyException."""
+        ...
+
+    @classmethod
+    def tensor_expression(cls, shapes: Sequence[Shape], params: Params) -> Any:
+        """Index maps; the axes from the result's rank on are reduced."""
+        ...
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[Shape],
+        params: Params,
+    ) -> V:
+        """The operator's meaning in a domain; `shapes` are the operands'."""
+        ...
+
+    @classmethod
+    def search_params(
+        cls, shapes: Sequence[Shape], seen: Sequence[Params]
+    ) -> Sequence[Params]:
+        """
+        The parameters worth trying on operands of these shapes.
+
+        By default those that occur in the graph (`seen`); a reduction tries every axis
+        whose dim is not 1, a matmul always computes `[m, k] x [k, n]`.
+        """
+        ...
+
+    @classmethod
+    def without_views(
+        cls, shapes: Sequence[Shape], params: Params
+    ) -> tuple[Params, Sequence[Sequence[int] | None]]:
+        """
+        The same operator with the transpositions that its parameters ask for outside:
+        the remaining parameters, and for each operand the permutation to apply to it
+        beforehand (None for none). By default nothing changes.
+        """
+        ...
