@@ -1,0 +1,113 @@
+"""
+How the tools speak of errors: one message that says what is wrong and where.
+
+A message begins like a compiler's, so that editors can follow it to its source:
+
+    attention.mlir:4:3: error: 'algebra.matmul' op: lhs dim 2 is k but rhs dim 1 is n
+      %s = algebra.matmul %q, %k
+      ^^^^^^^^^^^^^^^^^^^^^^^^^^
+"""
+
+import difflib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from typing import NoReturn
+
+from xdsl.parser import Span
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    DiagnosticException,
+    ParseError,
+    VerifyException,
+)
+
+
+class UsageError(DiagnosticException):
+    """A command line that asks for what does not exist."""
+
+
+class InvalidOperation(VerifyException):
+    """An operation that does not verify, with its place in the source."""
+
+    def __init__(self, message: str, span: Span):
+        super().__init__(message)
+        self.span = span
+
+
+def unknown(
+    statement: str, name: str, known: Iterable[str], where: str = ""
+) -> UsageError:
+    """
+    An error such as `there is no pass 'lop': did you mean loop?`, or, if no known name is
+    close to it, `where` to see what there is, by default all of the names.
+    """
+    known = list(known)
+    if close := difflib.get_close_matches(name, known):
+        hint = f"did you mean {' or '.join(close)}?"
+    else:
+        hint = where or f"there is {', '.join(known) or 'none'}"
+    return UsageError(f"{statement} '{name}': {hint}")
+
+
+def refuse(message: str) -> NoReturn:
+    """Stand in for `ArgumentParser.error`, which exits."""
+    raise UsageError(message)
+
+
+def message(error: BaseException) -> str:
+    """What a user reads of an error, without a final newline."""
+    match error:
+        case ParseError():
+            return _located(error.span, error.msg)
+        case InvalidOperation():
+            return _located(error.span, str(error))
+        case ArgSpecParseError():
+            # Its text begins with a title and a place in no file.
+            _, _, context = str(error).split("\n", maxsplit=2)
+            return f"error: malformed pipeline, target or frontend\n{context.rstrip()}"
+        case UnicodeDecodeError():
+            return f"error: the input is not UTF-8: {error.reason} at {error.start}"
+        case OSError(filename=str(name), strerror=str(reason)):
+            return f"error: {name}: {reason}"
+        case DiagnosticException() | OSError() | ValueError():
+            return f"error: {error}"
+        case _:
+            notes: list[str] = getattr(error, "__notes__", [])
+            return "\n".join(
+                [
+                    f"error: internal error: {type(error).__name__}: {error}",
+                    *notes,
+                    "This is a defect of Cleave; --debug shows where it happened.",
+                ]
+            )
+
+
+def _located(span: Span | Span[bytes], message: str) -> str:
+    place, _, context = span.print_with_context().partition("\n")
+    return f"{place}: error: {message}\n{context.rstrip()}"
+
+
+def guarded(command: Callable[[], int], *, debug: bool) -> int:
+    """
+    Run a command and return its exit code: 1, with a message on standard error, where
+    it raised an exception. Only with `debug` is there a traceback.
+
+    A reader that leaves early (`cleave-opt x.mlir | head`) ends the command in silence.
+    """
+    try:
+        status = command()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Python flushes standard output once more when it exits; let that succeed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except (Exception, ArgSpecParseError) as error:
+        if debug:
+            traceback.print_exc()
+        print(message(error), file=sys.stderr)
+        return 1

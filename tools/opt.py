@@ -1,0 +1,170 @@
+"""
+`cleave-opt`: xdsl-opt with the dialects, passes and targets of Cleave.
+
+    cleave-opt FILE -p 'a,b{x=1 y=2},c' [-t tilelang]
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from typing import IO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.parser import Span
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.printer import Printer
+from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import (
+    DiagnosticException,
+    PassFailedException,
+    VerifyException,
+)
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+import cleave
+from cleave.tools.errors import InvalidOperation, guarded, refuse, unknown
+from cleave.tools.located_parser import LocatedParser
+from cleave.tools.options import check_options
+from cleave.universe import CLEAVE
+
+
+class CleaveOptMain(xDSLOptMain):
+    """
+    Registers Cleave by hand, so that the tool also runs from a checkout that was never
+    installed; where it was, xDSL has found the same factories already.
+    """
+
+    version_format = f"cleave-opt {cleave.__version__} on xDSL {{xdsl_version}}"
+
+    running: ModulePass | None = None
+    """The pass that is being applied."""
+
+    spans: dict[Operation, Span]
+    """Where each operation of the module was read."""
+
+    def register_all_dialects(self) -> None:
+        super().register_all_dialects()
+        for name, factory in CLEAVE.all_dialects.items():
+            if name not in self.ctx.registered_dialect_names:
+                self.ctx.register_dialect(name, factory)
+
+    def register_all_passes(self) -> None:
+        super().register_all_passes()
+        self.available_passes |= CLEAVE.all_passes
+
+    def register_all_targets(self) -> None:
+        super().register_all_targets()
+        self.available_targets |= CLEAVE.all_targets
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        super().register_all_arguments(arg_parser)
+        arg_parser.prog = "cleave-opt"
+        arg_parser.usage = "%(prog)s [FILE] [-p PASSES] [-t TARGET] [OPTION ...]"
+        arg_parser.description = (
+            f"Passes of Cleave: {', '.join(CLEAVE.all_passes)}. "
+            f"Targets of Cleave: {', '.join(CLEAVE.all_targets)}."
+        )
+        arg_parser.add_argument(
+            "--debug", action="store_true", help="Show the Python traceback of an error"
+        )
+        arg_parser.error = refuse  # argparse prints its message under all of the usage
+
+    def parse_chunk(
+        self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
+    ) -> ModuleOp | None:
+        self.spans = {}
+        if (self.args.frontend or file_extension) != "mlir":
+            return super().parse_chunk(chunk, file_extension, start_offset)
+        parser = LocatedParser(
+            self.ctx, chunk.read(), self.get_input_name(), start_offset
+        )
+        self.spans = parser.spans
+        return parser.parse_module(not self.args.no_implicit_module)
+
+    def setup_pipeline(self) -> None:
+        for spec in parse_pipeline(self.args.passes):
+            if spec.name not in self.available_passes:
+                known, where = self.available_passes, "see cleave-opt --help"
+                raise unknown("there is no pass", spec.name, known, where)
+            check_options("pass", self.available_passes[spec.name](), spec)
+        super().setup_pipeline()
+        verify = self.pipeline.callback
+        assert verify is not None
+
+        def between_passes(
+            previous: ModulePass | None, module: ModuleOp, following: ModulePass | None
+        ) -> None:
+            self.running = None
+            try:
+                verify(previous, module, following)
+            except VerifyException as error:
+                raise self.explained(error, module, previous) from error
+            self.running = following
+
+        self.pipeline = PassPipeline(self.pipeline.passes, between_passes)
+
+    def explained(
+        self, error: VerifyException, module: ModuleOp, previous: ModulePass | None
+    ) -> VerifyException:
+        """
+        The error with the operation that caused it, where xDSL dumps the whole module:
+        its place in the text, or what it looks like after a pass has changed that.
+        """
+        op = next((op for op in module.walk() if _fails(op, str(error))), module)
+        text = str(error)
+        if not text.startswith("'"):
+            text = f"'{op.name}' op: {text}"
+        if previous is not None:
+            text = f"pass '{previous.name}' left an invalid operation: {text}"
+        elif op in self.spans:
+            return InvalidOperation(text, self.spans[op])
+        return VerifyException(f"{text}\n  {_first_line(op)}")
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        try:
+            super().apply_passes(prog)
+        except (DiagnosticException, ValueError) as error:
+            if self.running is None:
+                raise
+            raise PassFailedException(f"pass '{self.running.name}': {error}") from error
+        except Exception as error:
+            if self.running is not None:
+                error.add_note(f"in pass '{self.running.name}'")
+            raise
+
+
+def _fails(op: Operation, message: str) -> bool:
+    """Whether an operation by itself does not verify, with this message."""
+    try:
+        op.verify(verify_nested_ops=False)
+    except VerifyException as error:
+        return str(error) == message
+    return False
+
+
+def _first_line(op: Operation) -> str:
+    """The text of an operation, which need not be valid, up to its first region."""
+    stream = StringIO()
+    try:
+        Printer(stream).print_op(op)
+    except Exception:  # its own syntax may rely on what does not hold
+        stream = StringIO()
+        Printer(stream, print_generic_format=True).print_op(op)
+    return stream.getvalue().partition("\n")[0]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool on `args`, by default those of the command line; see `guarded`."""
+    args = sys.argv[1:] if args is None else args
+
+    def run() -> int:
+        CleaveOptMain(args=args).run()
+        return 0
+
+    return guarded(run, debug="--debug" in args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
