@@ -1,30 +1,32 @@
 """
 The SymPy side of symbolic dims: polynomials with integer coefficients over atoms.
 
-An atom is a symbol or an uncancelled call of `FloorDiv`, `CeilDiv`, `Remainder`, `Minimum`
-or `Maximum`. Every expression made here is a sum of monomials, never a product of sums, so
-that SymPy's structural equality decides equality of polynomials.
+An atom is a symbol or an uncancelled call of `FloorDiv`, `CeilDiv`, `Remainder`,
+`Minimum` or `Maximum`. Every expression made here is a sum of monomials, not a product
+of sums, so that SymPy's structural equality decides equality of polynomials.
 
-Only `symbolic_dim.py` imports this module, and only when the first symbol appears: SymPy
-takes longer to start than all of xDSL.
+Only `symbolic_dim.py` loads this module, and only when the first symbol appears: SymPy
+takes longer to load than xDSL.
 """
 
-# SymPy carries no types. Everything below takes and returns `Expr`; what SymPy's own methods
-# take and return is unknown to pyright.
+# SymPy carries no types that are of use here: nothing below it is known to pyright.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportIncompatibleMethodOverride=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
-from typing import ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
-from sympy import Add, Expr, Function, Integer, Mul, Pow, S, Symbol
+from sympy import Add, Function, Integer, Mul, Pow, S, Symbol
 
-Monomial: TypeAlias = frozenset[tuple[Expr, int]]
+# SymPy's `Expr`: pyright would see half of its methods, with wrong types.
+Expression: TypeAlias = Any
+
+Monomial: TypeAlias = frozenset[tuple[Expression, int]]
 """Atoms with their positive exponents; the empty product is 1."""
 
 Polynomial: TypeAlias = Mapping[Monomial, int]
@@ -33,34 +35,39 @@ Polynomial: TypeAlias = Mapping[Monomial, int]
 ONE: Monomial = frozenset()
 
 
-def symbol(name: str) -> Expr:
+def _order(expression: Expression) -> Any:
+    """SymPy's own total order, which no hash seed changes; integers last."""
+    return bool(expression.is_Integer), expression.sort_key()
+
+
+def symbol(name: str) -> Expression:
     """The one SymPy symbol of this name."""
     return Symbol(name, integer=True, nonnegative=True)
 
 
-def integer(value: int) -> Expr:
+def integer(value: int) -> Expression:
     return Integer(value)
 
 
-def as_integer(expression: Expr) -> int | None:
+def as_integer(expression: Expression) -> int | None:
     return int(expression) if expression.is_Integer else None
 
 
-def names(expression: Expr) -> frozenset[str]:
-    return frozenset(cast(Symbol, s).name for s in expression.free_symbols)
+def names(expression: Expression) -> frozenset[str]:
+    return frozenset(s.name for s in expression.free_symbols)
 
 
-def add(a: Expr, b: Expr) -> Expr:
+def add(a: Expression, b: Expression) -> Expression:
     return Add(a, b)
 
 
-def multiply(a: Expr, b: Expr) -> Expr:
+def multiply(a: Expression, b: Expression) -> Expression:
     """The expanded product of two sums of monomials."""
     return Add(*(Mul(x, y) for x in Add.make_args(a) for y in Add.make_args(b)))
 
 
 @lru_cache(maxsize=1 << 15)
-def polynomial(expression: Expr) -> Polynomial:
+def polynomial(expression: Expression) -> Polynomial:
     found: dict[Monomial, int] = {}
     for term in Add.make_args(expression):
         coefficient, product = term.as_coeff_Mul()
@@ -71,7 +78,7 @@ def polynomial(expression: Expr) -> Polynomial:
     return found
 
 
-def from_polynomial(terms: Polynomial) -> Expr:
+def from_polynomial(terms: Polynomial) -> Expression:
     return Add(
         *(
             Mul(coefficient, *(Pow(atom, exponent) for atom, exponent in monomial))
@@ -103,7 +110,7 @@ def _monomial_product(a: Monomial, b: Monomial) -> Monomial:
 
 def _exact_quotient(a: Polynomial, b: Polynomial) -> Polynomial | None:
     """The polynomial q with a = b * q, for b a sum; None where there is none."""
-    atoms = sorted({atom for m in (*a, *b) for atom, _ in m}, key=Expr.sort_key)
+    atoms = sorted({atom for m in (*a, *b) for atom, _ in m}, key=_order)
 
     def exponents(monomial: Monomial) -> tuple[int, ...]:
         present = dict(monomial)
@@ -147,7 +154,7 @@ def _split(a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
 
 
 def _common_factor(a: Polynomial, b: Polynomial) -> tuple[Monomial, int]:
-    """The largest monomial and integer dividing both; it takes the sign of a single-term b."""
+    """The largest monomial and integer dividing both, with the sign of a one-term b."""
     scale = gcd(*a.values(), *b.values())
     first, *others = (dict(monomial) for monomial in (*b, *a))
     common = {
@@ -159,7 +166,7 @@ def _common_factor(a: Polynomial, b: Polynomial) -> tuple[Monomial, int]:
     return frozenset(common.items()), -scale if negative else scale
 
 
-def _divide_by(a: Polynomial, factor: tuple[Monomial, int]) -> Expr:
+def _divide_by(a: Polynomial, factor: tuple[Monomial, int]) -> Expression:
     monomial, scale = factor
     quotient, _ = _split(a, {monomial: scale})
     return from_polynomial(quotient)
@@ -169,23 +176,22 @@ class _Division(Function):
     """
     An integer division that SymPy must neither turn into `floor` nor touch otherwise.
 
-    Folded: integers, terms that the divisor divides, and common factors (a division is
-    meaningful only where its divisor is not 0, so its factors are not 0 either).
+    Folded: integers, terms that the divisor divides, and common factors (a division has
+    a meaning only where its divisor is not 0, and then its factors are not 0 either).
+    Callers refuse the divisor 0.
     """
 
     nargs = 2
     is_integer = True
-    kind: ClassVar[str]
+    word: ClassVar[str]
 
     @classmethod
-    def eval(cls, a: Expr, b: Expr) -> Expr | None:
-        if b is S.Zero:
-            raise ZeroDivisionError(f"division by zero: {a} {cls.kind} 0")
+    def eval(cls, a: Expression, b: Expression) -> Expression | None:
         dividend, divisor = polynomial(a), polynomial(b)
         quotient, rest = _split(dividend, divisor)
         if not rest:
             return cls.whole(from_polynomial(quotient))
-        if rest.keys() == divisor.keys() == {ONE}:
+        if set(rest) == set(divisor) == {ONE}:
             return add(
                 cls.whole(from_polynomial(quotient)),
                 Integer(cls.of_integers(rest[ONE], divisor[ONE])),
@@ -198,12 +204,12 @@ class _Division(Function):
         return cls.of_remainder(a, b) if isinstance(a, Remainder) else None
 
     @classmethod
-    def whole(cls, quotient: Expr) -> Expr:
+    def whole(cls, quotient: Expression) -> Expression:
         """What the part that divides exactly contributes."""
         return quotient
 
     @classmethod
-    def unscaled(cls, value: Expr, scale: Expr) -> Expr:
+    def unscaled(cls, value: Expression, scale: Expression) -> Expression:
         """The value for (scale * a, scale * b), given that for (a, b)."""
         return value
 
@@ -212,25 +218,25 @@ class _Division(Function):
         raise NotImplementedError
 
     @classmethod
-    def of_remainder(cls, a: Expr, b: Expr) -> Expr | None:
+    def of_remainder(cls, a: Expression, b: Expression) -> Expression | None:
         """The value where a is itself `x mod y`, when known."""
         return None
 
 
 class FloorDiv(_Division):
-    kind = "floordiv"
+    word = "floordiv"
 
     @classmethod
     def of_integers(cls, a: int, b: int) -> int:
         return a // b
 
     @classmethod
-    def of_remainder(cls, a: Expr, b: Expr) -> Expr | None:
+    def of_remainder(cls, a: Expression, b: Expression) -> Expression | None:
         return S.Zero if a.args[1] == b else None
 
 
 class CeilDiv(_Division):
-    kind = "ceildiv"
+    word = "ceildiv"
 
     @classmethod
     def of_integers(cls, a: int, b: int) -> int:
@@ -238,14 +244,14 @@ class CeilDiv(_Division):
 
 
 class Remainder(_Division):
-    kind = "mod"
+    word = "mod"
 
     @classmethod
-    def whole(cls, quotient: Expr) -> Expr:
+    def whole(cls, quotient: Expression) -> Expression:
         return S.Zero
 
     @classmethod
-    def unscaled(cls, value: Expr, scale: Expr) -> Expr:
+    def unscaled(cls, value: Expression, scale: Expression) -> Expression:
         return multiply(scale, value)
 
     @classmethod
@@ -253,31 +259,30 @@ class Remainder(_Division):
         return a % b
 
     @classmethod
-    def of_remainder(cls, a: Expr, b: Expr) -> Expr | None:
+    def of_remainder(cls, a: Expression, b: Expression) -> Expression | None:
         return a if a.args[1] == b else None
 
 
-# Minimum and maximum: SymPy's own Min and Max consult assumptions, which is slow and makes
-# the result depend on them.
+# SymPy's own Min and Max consult assumptions: slow, and they fold what only facts may.
 
 
 class _Extremum(Function):
     is_integer = True
-    kind: ClassVar[str]
+    word: ClassVar[str]
 
     @classmethod
-    def eval(cls, *args: Expr) -> Expr | None:
-        flat = [b for a in args for b in (a.args if isinstance(a, cls) else (a,))]
+    def eval(cls, *args: Expression) -> Expression | None:
+        flat: list[Expression] = [
+            b for a in args for b in (a.args if isinstance(a, cls) else (a,))
+        ]
         # Of arguments that differ by a constant one decides.
-        constants: dict[Expr, int] = {}
+        constants: dict[Expression, int] = {}
         for a in flat:
             constant, rest = a.as_coeff_Add()
             known = constants.get(rest)
             value = int(constant)
             constants[rest] = value if known is None else cls.of_integers(known, value)
-        kept = sorted(
-            (add(r, Integer(c)) for r, c in constants.items()), key=Expr.sort_key
-        )
+        kept = sorted((add(r, Integer(c)) for r, c in constants.items()), key=_order)
         if len(kept) == 1:
             return kept[0]
         return None if tuple(kept) == args else cls(*kept)
@@ -288,7 +293,7 @@ class _Extremum(Function):
 
 
 class Minimum(_Extremum):
-    kind = "min"
+    word = "min"
 
     @classmethod
     def of_integers(cls, a: int, b: int) -> int:
@@ -296,22 +301,21 @@ class Minimum(_Extremum):
 
 
 class Maximum(_Extremum):
-    kind = "max"
+    word = "max"
 
     @classmethod
     def of_integers(cls, a: int, b: int) -> int:
         return max(a, b)
 
 
-CALLS = {c.kind: c for c in (FloorDiv, CeilDiv, Remainder, Minimum, Maximum)}
+_CALLS = (FloorDiv, CeilDiv, Remainder, Minimum, Maximum)
+_BY_WORD: dict[str, Callable[..., Expression]] = {c.word: c for c in _CALLS}
 
 
-def call(kind: str, args: Sequence[Expr]) -> Expr:
-    return CALLS[kind](*args)
+def call(word: str, args: Sequence[Expression]) -> Expression:
+    return _BY_WORD[word](*args)
 
 
-def atom_parts(atom: Expr) -> str | tuple[str, tuple[Expr, ...]]:
-    """The name of a symbol, or kind and arguments of a call."""
-    if isinstance(atom, Symbol):
-        return atom.name
-    return cast(_Division, atom).kind, atom.args
+def atom_parts(atom: Expression) -> str | tuple[str, tuple[Expression, ...]]:
+    """The name of a symbol, or word and arguments of a call."""
+    return atom.name if isinstance(atom, Symbol) else (atom.word, atom.args)

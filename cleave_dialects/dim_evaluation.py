@@ -1,8 +1,8 @@
 """
 Dims as functions of integers: one value at a time, or closed forms over whole arrays.
 
-Python source is generated from the terms of a dim and compiled once. NumPy is imported only
-by `compile_dims`.
+Python source is generated from the terms of a dim and compiled once. NumPy is loaded by
+`compile_dims` only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     """
     The value of a dim, equal to that of the same expression in Python integers.
 
-    Raises KeyError naming a symbol without a value, ZeroDivisionError for a divisor of 0.
+    Raises KeyError naming a symbol without a value, ZeroDivisionError for a divisor 0.
     """
     if isinstance(dim, int):
         return dim
@@ -48,7 +48,7 @@ def compile_dims(
 
     The arrays broadcast against each other; every result is int64 and has their common
     shape. Divisions that several dims share are computed once. Raises KeyError naming a
-    symbol that `names` lacks. A divisor of 0 gives 0 and NumPy's RuntimeWarning; results
+    symbol that `names` lacks. A divisor of 0 gives 0 and NumPy's RuntimeWarning; values
     beyond 2^63 wrap.
     """
     import numpy as np
@@ -81,17 +81,20 @@ def _compiled(dim: SymbolicDim) -> tuple[tuple[str, ...], Callable[..., int]]:
 def _function(
     dims: Sequence[Dim], names: Sequence[str], scope: Mapping[str, Any]
 ) -> Callable[..., tuple[Any, ...]]:
-    """A function of the names' values, in their order, that returns the dims' values."""
+    """A function from the values of the names to the values of the dims."""
     # Names of symbols may be words of Python: in the source they are numbered.
-    variables: dict[Atom, str] = {name: f"x{i}" for i, name in enumerate(names)}
+    arguments = {name: f"x{i}" for i, name in enumerate(names)}
+    results_of_calls: dict[Call, str] = {}
     lines: list[str] = []
 
     def variable(atom: Atom) -> str:
-        if atom not in variables:
+        if isinstance(atom, str):
+            return arguments[atom]
+        if atom not in results_of_calls:
             source = _call_source(atom, [sum_source(arg) for arg in atom.args])
-            variables[atom] = f"c{len(lines)}"
-            lines.append(f"{variables[atom]} = {source}")
-        return variables[atom]
+            results_of_calls[atom] = f"c{len(lines)}"
+            lines.append(f"{results_of_calls[atom]} = {source}")
+        return results_of_calls[atom]
 
     def sum_source(dim: Dim) -> str:
         products: list[str] = []
@@ -106,7 +109,7 @@ def _function(
 
     results = ", ".join([sum_source(dim) for dim in dims])
     body = [*lines, f"return ({results},)"]
-    source = f"def closed_forms({', '.join(variables[n] for n in names)}):\n" + "".join(
+    source = f"def closed_forms({', '.join(arguments.values())}):\n" + "".join(
         f"    {line}\n" for line in body
     )
     defined: dict[str, Any] = dict(scope)

@@ -1,115 +1,40 @@
 """
-The text of dims: MLIR's words, with names instead of d0 and s0.
+Reading dims: MLIR's words, with names instead of d0 and s0.
 
     dim  ::= term ((`+` | `-`) term)*
     term ::= unit ((`*` | `floordiv` | `ceildiv` | `mod`) unit)*
-    unit ::= NAME | INTEGER | `-` unit | `(` dim `)` | (`min` | `max`) `(` dim (`,` dim)* `)`
+    unit ::= NAME | INTEGER | `-` unit | `(` dim `)`
+           | (`min` | `max`) `(` dim (`,` dim)* `)`
 
 Operators of one line bind equally and to the left, as in MLIR: `z * C ceildiv BL` is
 `(z * C) ceildiv BL`. The descent is written over `DimTokens`, so that the IR parser and
-`parse_dim_text` share it.
+`parse_dim_text` share it. `str` of a dim prints what this reads.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from cleave.dialects.symbolic_dim import (
-    Atom,
+    DIVISIONS,
+    EXTREMA,
     Dim,
-    SymbolicDim,
-    Term,
+    DivisionKind,
     call,
     symbol,
-    terms_of,
 )
-
-DIVISIONS: Final = ("floordiv", "ceildiv", "mod")
-EXTREMA: Final = ("min", "max")
-
-
-# Printing
-
-
-def dim_text(dim: Dim) -> str:
-    """The text of a dim; `parse_dim_text` reads it back equal."""
-    return str(dim)
-
-
-def text_of_terms(terms: Sequence[Term]) -> str:
-    text = ""
-    for term in terms:
-        if not text:
-            text = ("-" if term.coefficient < 0 else "") + _term_text(term)
-            # `-K floordiv s` would divide -K.
-            if term.coefficient == -1 and _is_division(term):
-                text = f"-({_term_text(term)})"
-        else:
-            text += (" - " if term.coefficient < 0 else " + ") + _term_text(term)
-    return text or "0"
-
-
-def _term_text(term: Term) -> str:
-    """The term without its sign."""
-    scale = abs(term.coefficient)
-    if scale == 1 and _is_division(term):
-        return _atom_text(term.factors[0][0])
-    factors = [] if scale == 1 and term.factors else [str(scale)]
-    for atom, exponent in term.factors:
-        factors += [_unit_text(atom)] * exponent
-    return " * ".join(factors)
-
-
-def _is_division(term: Term) -> bool:
-    """True for a division alone, up to its sign and scale."""
-    if len(term.factors) != 1:
-        return False
-    ((atom, exponent),) = term.factors
-    return exponent == 1 and not isinstance(atom, str) and atom.kind in DIVISIONS
-
-
-def _atom_text(atom: Atom) -> str:
-    if isinstance(atom, str):
-        return atom
-    if atom.kind in EXTREMA:
-        return f"{atom.kind}({', '.join(map(str, atom.args))})"
-    a, b = atom.args
-    return f"{_operand_text(a, products=True)} {atom.kind} {_operand_text(b, products=False)}"
-
-
-def _unit_text(atom: Atom) -> str:
-    text = _atom_text(atom)
-    return text if isinstance(atom, str) or atom.kind in EXTREMA else f"({text})"
-
-
-def _operand_text(dim: Dim, *, products: bool) -> str:
-    """An operand of a division, in brackets unless it is a unit or, on the left, a product."""
-    terms = terms_of(dim)
-    if not terms:
-        return "0"
-    (first, *others) = terms
-    if others or first.coefficient < 0 or _is_division(first):
-        return f"({dim})"
-    units = len(first.factors) + (first.coefficient != 1 or not first.factors)
-    bare = products or (
-        units == 1 and all(exponent == 1 for _, exponent in first.factors)
-    )
-    return str(dim) if bare else f"({dim})"
-
-
-# Parsing
 
 
 class DimTokens(Protocol):
     """What the descent asks of a token stream. Each call consumes what it returns."""
 
-    def optional_punctuation(self, text: str) -> bool:
+    def optional_punctuation(self, text: str, /) -> bool:
         """True if the next token is this single character."""
         ...
 
-    def optional_keyword(self, words: Sequence[str]) -> str | None:
+    def optional_keyword(self, words: Sequence[str], /) -> str | None:
         """The next token if it is one of these words."""
         ...
 
@@ -121,7 +46,7 @@ class DimTokens(Protocol):
         """The next token, which must be an unsigned decimal integer."""
         ...
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str, /) -> NoReturn:
         """Raises, naming the place of the next token."""
         ...
 
@@ -143,21 +68,20 @@ def _parse_term(tokens: DimTokens) -> Dim:
     while True:
         if tokens.optional_punctuation("*"):
             dim = dim * _parse_unit(tokens)
-        elif kind := tokens.optional_keyword(DIVISIONS):
-            dim = _parse_division(tokens, kind, dim)
+            continue
+        for kind in DIVISIONS:
+            if tokens.optional_keyword((kind,)):
+                dim = _divide(tokens, kind, dim, _parse_unit(tokens))
+                break
         else:
             return dim
 
 
-def _parse_division(tokens: DimTokens, kind: str, dividend: Dim) -> Dim:
-    divisor = _parse_unit(tokens)
-    for division in DIVISIONS:
-        if kind == division:
-            try:
-                return call(division, (dividend, divisor))
-            except ZeroDivisionError as error:
-                tokens.error(str(error))
-    tokens.error(f"'{kind}' is no division")
+def _divide(tokens: DimTokens, kind: DivisionKind, a: Dim, b: Dim) -> Dim:
+    try:
+        return call(kind, (a, b))
+    except ZeroDivisionError as error:
+        tokens.error(str(error))
 
 
 def _parse_unit(tokens: DimTokens) -> Dim:
@@ -167,14 +91,14 @@ def _parse_unit(tokens: DimTokens) -> Dim:
         return dim
     if tokens.optional_punctuation("-"):
         return -_parse_unit(tokens)
-    for extremum in EXTREMA:
-        if tokens.optional_keyword((extremum,)):
-            _expect(tokens, "(")
-            args = [parse_dim_tokens(tokens)]
-            while tokens.optional_punctuation(","):
-                args.append(parse_dim_tokens(tokens))
-            _expect(tokens, ")")
-            return call(extremum, tuple(args))
+    kind = next((k for k in EXTREMA if tokens.optional_keyword((k,))), None)
+    if kind is not None:
+        _expect(tokens, "(")
+        args = [parse_dim_tokens(tokens)]
+        while tokens.optional_punctuation(","):
+            args.append(parse_dim_tokens(tokens))
+        _expect(tokens, ")")
+        return call(kind, tuple(args))
     if (name := tokens.optional_name()) is not None:
         try:
             return symbol(name)
@@ -188,79 +112,68 @@ def _expect(tokens: DimTokens, punctuation: str) -> None:
         tokens.error(f"expected '{punctuation}'")
 
 
+# Strings
+
+
 class DimSyntaxError(ValueError):
-    """Text that is not a dim; the message names the column, counted from 1."""
+    """Text that is no dim; the message names the column, counted from 1."""
 
 
 class TextTokens:
     """`DimTokens` over a string."""
 
     _TOKEN = re.compile(
-        r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<integer>\d+)|(?P<punctuation>\S))"
+        r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<integer>[0-9]+)|(?P<punctuation>\S))"
     )
 
     def __init__(self, text: str):
-        self.text = text
+        self._text = text
         self._end = 0
         self._advance()
 
     def _advance(self) -> None:
-        # `_start` and `_end` are those of the next token, which is not consumed yet.
-        self._match = self._TOKEN.match(self.text, self._end)
-        if self._match is None:
-            self._start = self._end = len(self.text)
-        else:
-            self._end = self._match.end()
-            self._start = self._end - len(self._match[self._match.lastgroup or 0])
+        """Makes the token after the next one the next one."""
+        self._next = self._TOKEN.match(self._text, self._end)
+        self._kind = self._next and self._next.lastgroup
+        self._word = self._next[self._kind] if self._next and self._kind else ""
+        self._end = self._next.end() if self._next else len(self._text)
 
-    def _optional(self, group: str) -> str | None:
-        return None if self._match is None else self._match[group]
-
-    def optional_punctuation(self, text: str) -> bool:
-        found = self._optional("punctuation") == text
+    def optional_punctuation(self, text: str, /) -> bool:
+        found = self._kind == "punctuation" and self._word == text
         if found:
             self._advance()
         return found
 
-    def optional_keyword(self, words: Sequence[str]) -> str | None:
-        return self.optional_name() if self._optional("name") in words else None
+    def optional_keyword(self, words: Sequence[str], /) -> str | None:
+        return self.optional_name() if self._word in words else None
 
     def optional_name(self) -> str | None:
-        name = self._optional("name")
-        if name is not None:
-            self._advance()
+        if self._kind != "name":
+            return None
+        name = self._word
+        self._advance()
         return name
 
     def integer(self) -> int:
-        digits = self._optional("integer")
-        if digits is None:
+        if self._kind != "integer":
             self.error("expected a name, an integer or '('")
+        value = int(self._word)
         self._advance()
-        return int(digits)
+        return value
 
-    def error(self, message: str) -> NoReturn:
-        raise DimSyntaxError(f"{message} at column {self._start + 1} of '{self.text}'")
+    def end(self) -> None:
+        """Raises unless everything is consumed."""
+        if self._next:
+            self.error(f"unexpected '{self._word}'")
 
-    def expect_end(self) -> None:
-        if self._match is not None:
-            self.error(f"unexpected '{self.text[self._start : self._end]}'")
+    def error(self, message: str, /) -> NoReturn:
+        column = self._end - len(self._word) + 1
+        raise DimSyntaxError(f"{message} at column {column} of '{self._text}'")
 
 
 def parse_dim_text(text: str) -> Dim:
-    """The dim of a text. Raises DimSyntaxError, a ValueError that names the column."""
+    """The dim of a text. Raises DimSyntaxError, which names the column."""
     tokens = TextTokens(text)
     dim = parse_dim_tokens(tokens)
-    tokens.expect_end()
+    tokens.end()
     return dim
-
-
-__all__ = [
-    "DimSyntaxError",
-    "DimTokens",
-    "SymbolicDim",
-    "TextTokens",
-    "dim_text",
-    "parse_dim_text",
-    "parse_dim_tokens",
-    "text_of_terms",
-]

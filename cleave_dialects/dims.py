@@ -6,23 +6,25 @@ A dim is a Python `int` or a `SymbolicDim`, an integer expression over names:
     >>> M, i, BM = symbol("M"), symbol("i"), symbol("BM")
     >>> print((i + 1) * BM + ceildiv(M, BM))
     i * BM + BM + M ceildiv BM
-    >>> M * BM // M == BM
+    >>> floordiv(M * BM, M) == BM
     True
     >>> M - M + 4
     4
 
-Every name is a non-negative integer; identity is by name. What else is known about a name
-(`M = 4096`, `s | K`, `M >= 1`) is a fact (`cleave.dialects.facts`) and never assumed here:
-`K floordiv s * s` is not `K`. SymPy stands behind `SymbolicDim` and is imported when the
-first symbol appears; a program of integers never loads it.
+Every name is a non-negative integer; identity is by name. What else is known of names
+(`M = 4096`, `s | K`, `M >= 1`) is a fact (`cleave.dialects.facts`); none is assumed
+here: `K floordiv s * s` is not `K`. SymPy stands behind `SymbolicDim` and is
+loaded when the first symbol appears; a program of integers never loads it.
 """
+
+from collections.abc import Mapping
+from functools import lru_cache
 
 from cleave.dialects.dim_evaluation import compile_dims, evaluate
 from cleave.dialects.dim_text import (
     DimSyntaxError,
     DimTokens,
     TextTokens,
-    dim_text,
     parse_dim_text,
     parse_dim_tokens,
 )
@@ -33,13 +35,8 @@ from cleave.dialects.symbolic_dim import (
     SymbolicDim,
     Term,
     call,
-    ceildiv,
-    floordiv,
-    maximum,
-    minimum,
-    mod,
+    from_terms,
     names_of,
-    substitute,
     symbol,
     terms_of,
 )
@@ -53,12 +50,12 @@ __all__ = [
     "SymbolicDim",
     "Term",
     "TextTokens",
-    "call",
     "ceildiv",
     "compile_dims",
     "dim_text",
     "evaluate",
     "floordiv",
+    "from_terms",
     "maximum",
     "minimum",
     "mod",
@@ -69,3 +66,64 @@ __all__ = [
     "symbol",
     "terms_of",
 ]
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    """The quotient rounded down, as by `//`. Raises ZeroDivisionError for b = 0."""
+    return call("floordiv", (a, b))
+
+
+def ceildiv(a: Dim, b: Dim) -> Dim:
+    """The quotient rounded up. Raises ZeroDivisionError for b = 0."""
+    return call("ceildiv", (a, b))
+
+
+def mod(a: Dim, b: Dim) -> Dim:
+    """a - b * (a floordiv b), as by `%`. Raises ZeroDivisionError for b = 0."""
+    return call("mod", (a, b))
+
+
+def minimum(first: Dim, *others: Dim) -> Dim:
+    return call("min", (first, *others))
+
+
+def maximum(first: Dim, *others: Dim) -> Dim:
+    return call("max", (first, *others))
+
+
+def dim_text(dim: Dim) -> str:
+    """The text of a dim; `parse_dim_text` reads it back equal."""
+    return str(dim)
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """
+    The dim with names replaced, all at once, and folded again.
+
+    Names without a value stay, and values may use names that are replaced. Raises
+    ZeroDivisionError where a divisor becomes 0.
+    """
+    if isinstance(dim, int) or dim.names.isdisjoint(values):
+        return dim
+    used = sorted(dim.names & values.keys())
+    return _substitute(dim, tuple((name, values[name]) for name in used))
+
+
+@lru_cache(1 << 16)
+def _substitute(dim: SymbolicDim, values: tuple[tuple[str, Dim], ...]) -> Dim:
+    by_name = dict(values)
+
+    def atom(a: Atom) -> Dim:
+        if isinstance(a, Call):
+            return call(a.kind, tuple(substitute(arg, by_name) for arg in a.args))
+        return by_name[a] if a in by_name else symbol(a)
+
+    total: Dim = 0
+    for term in dim.terms:
+        product: Dim = term.coefficient
+        for a, exponent in term.factors:
+            factor = atom(a)
+            for _ in range(exponent):
+                product = product * factor
+        total = total + product
+    return total
