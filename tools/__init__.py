@@ -4,3 +4,10 @@ if __name__ != "cleave.tools":
     # A second copy of every op class would make isinstance() and type equality fail
     # without a word, and patterns stop matching.
     raise ImportError(f"import cleave.tools, not {__name__}")
+
+# Each sub-command of `cleave`: its module, and one line on what it does. The module has
+# `add_arguments(parser: ArgumentParser) -> None` and `run(args: Namespace) -> int`; what
+# `run` returns is the exit code.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "doctor": ("cleave.tools.doctor", "Say what is installed and what works with it"),
+}

@@ -40,8 +40,8 @@ def unknown(
     statement: str, name: str, known: Iterable[str], where: str = ""
 ) -> UsageError:
     """
-    An error such as `there is no pass 'lop': did you mean loop?`, or, if no known name is
-    close to it, `where` to see what there is, by default all of the names.
+    An error such as `there is no pass 'lop': did you mean loop?`, or, if no known name
+    is close to it, `where` to see what there is, by default all of the names.
     """
     known = list(known)
     if close := difflib.get_close_matches(name, known):
