@@ -6,8 +6,8 @@ if __name__ != "cleave.tools":
     raise ImportError(f"import cleave.tools, not {__name__}")
 
 # Each sub-command of `cleave`: its module, and one line on what it does. The module has
-# `add_arguments(parser: ArgumentParser) -> None` and `run(args: Namespace) -> int`; what
-# `run` returns is the exit code.
+# `add_arguments(parser: ArgumentParser) -> None` and `run(args: Namespace) -> int`, the
+# exit code.
 COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("cleave.tools.doctor", "Say what is installed and what works with it"),
 }

@@ -44,7 +44,7 @@ def unknown(
     is close to it, `where` to see what there is, by default all of the names.
     """
     known = list(known)
-    if close := difflib.get_close_matches(name, known):
+    if close := difflib.get_close_matches(name, known, cutoff=0.7):
         hint = f"did you mean {' or '.join(close)}?"
     else:
         hint = where or f"there is {', '.join(known) or 'none'}"

@@ -3,28 +3,32 @@
 from xdsl.context import Context
 from xdsl.ir import Operation
 from xdsl.parser import Parser, Span
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
 
-from cleave.tools.errors import InvalidOperation
+from cleave.tools.errors import InvalidOperation, unknown
 
 
 class LocatedParser(Parser):
     """
-    Raises `InvalidOperation` where xDSL's parser raises a `VerifyException` that has no
-    place: for a type, an attribute or an operand that does not verify.
+    xDSL's parser, except that it points to the operation that an error is in where xDSL
+    gives no place, or that of the next word.
+
+    Raises `InvalidOperation`, instead of `VerifyException`, for a type, an attribute or
+    an operand that does not verify.
     """
 
     spans: dict[Operation, Span]
-    """The text of each operation that was read; xDSL keeps none itself."""
+    """The first line of each operation that was read; xDSL itself keeps no place."""
 
     def __init__(self, ctx: Context, text: bytes, name: str, line_offset: int = 0):
         """Read `text`, which stands in the file `name` below `line_offset` lines."""
         super().__init__(ctx, text, name)
         self.spans = {}
-        self.line_offset = line_offset
+        self._line_offset = line_offset
+        self._start = 0  # of the operation whose name is being read
 
     def parse_operation(self) -> Operation:
-        start = self._current_token.span.start
+        start = self._start = self.pos
         try:
             op = super().parse_operation()
         except InvalidOperation:
@@ -34,9 +38,22 @@ class LocatedParser(Parser):
         self.spans[op] = self._span_from(start)
         return op
 
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        try:
+            return super()._get_op_by_name(name)
+        except ParseError as error:
+            dialect = name.partition(".")[0]
+            if dialect in self.ctx.registered_dialect_names:  # and so loaded by now
+                names = (op.name for op in self.ctx.loaded_ops)
+                known = [each for each in names if each.startswith(f"{dialect}.")]
+                message = str(unknown("there is no operation", name, known))
+            else:
+                message = f"there is no operation '{name}': nor a dialect '{dialect}'"
+            raise ParseError(self._span_from(self._start), message) from error
+
     def _span_from(self, start: int) -> Span:
         """The first line of what was read since the position `start`."""
         source = self.lexer.input
         end = min(self.pos, source.get_end_of_line(start))
         text = source.content[start:end].rstrip()
-        return Span(start, start + len(text), source, self.line_offset)
+        return Span(start, start + len(text), source, self._line_offset)
