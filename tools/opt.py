@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from xdsl.parser import Span
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.printer import Printer
-from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.arg_spec import parse_pipeline, parse_spec
 from xdsl.utils.exceptions import (
     DiagnosticException,
     PassFailedException,
@@ -89,6 +89,9 @@ class CleaveOptMain(xDSLOptMain):
                 known, where = self.available_passes, "see cleave-opt --help"
                 raise unknown("there is no pass", spec.name, known, where)
             check_options("pass", self.available_passes[spec.name](), spec)
+        target = parse_spec(self.args.target)
+        if target.name in CLEAVE.all_targets:
+            check_options("target", CLEAVE.all_targets[target.name](), target)
         super().setup_pipeline()
         verify = self.pipeline.callback
         assert verify is not None

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Literal
+from typing import IO, Literal
 
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import DiagnosticException, PassFailedException
+from xdsl.utils.target import Target
 
 from cleave.tools import opt
 from cleave.universe import CLEAVE
@@ -49,9 +50,24 @@ class Broken(ModulePass):
                 returned.operands = ()
 
 
+@dataclass(frozen=True)
+class Count(Target):
+    """Prints the number of operations, or refuses to."""
+
+    name = "count"
+
+    at_most: int = 100
+
+    def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        if (count := len(list(module.walk()))) > self.at_most:
+            raise DiagnosticException(f"'builtin.module' op: {count} operations")
+        output.write(f"{count}\n")
+
+
 @pytest.fixture(autouse=True)
-def broken_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CLEAVE.all_passes, Broken.name, lambda: Broken)
+    monkeypatch.setitem(CLEAVE.all_targets, Count.name, lambda: Count)
 
 
 def failure(outcome: CompletedProcess[str]) -> str:
@@ -163,6 +179,10 @@ def test_text_that_is_not_utf8(cleave_opt: Run) -> None:
             "-p broken{tile=4}",
             "error: pass 'broken' has no option 'tile': there is how, repeat-count",
         ),
+        (
+            "-p broken -t count{at-mst=1}",
+            "error: target 'count' has no option 'at-mst': did you mean at-most?",
+        ),
         ("-t mlr", "error: argument -t/--target: invalid choice: 'mlr' (choose from "),
         ("-f mlr", "error: argument -f/--frontend: invalid choice: 'mlr' (choose from"),
         ("--pases a", "error: unrecognized arguments: --pases a"),
@@ -211,6 +231,12 @@ def test_malformed_pipeline_has_a_caret(cleave_opt: Run) -> None:
 def test_pass_that_fails_is_named(cleave_opt: Run, how: str, message: str) -> None:
     arguments = ("-p", f"canonicalize,broken{{how={how}}},canonicalize")
     assert failure(cleave_opt(VALID, *arguments)) == message
+
+
+def test_target_that_fails_prints_nothing(cleave_opt: Run) -> None:
+    assert cleave_opt(VALID, "-t", "count").stdout == "3\n"
+    message = failure(cleave_opt(VALID, "-t", "count{at-most=2}"))
+    assert message == "error: 'builtin.module' op: 3 operations\n"
 
 
 def test_debug_shows_the_traceback_before_the_message(cleave_opt: Run) -> None:
