@@ -34,8 +34,9 @@ from cleave.dialects.symbolic_dim import (
     Dim,
     SymbolicDim,
     Term,
+    atom_dim,
     call,
-    from_terms,
+    map_atoms,
     names_of,
     symbol,
     terms_of,
@@ -55,7 +56,6 @@ __all__ = [
     "dim_text",
     "evaluate",
     "floordiv",
-    "from_terms",
     "maximum",
     "minimum",
     "mod",
@@ -116,14 +116,6 @@ def _substitute(dim: SymbolicDim, values: tuple[tuple[str, Dim], ...]) -> Dim:
     def atom(a: Atom) -> Dim:
         if isinstance(a, Call):
             return call(a.kind, tuple(substitute(arg, by_name) for arg in a.args))
-        return by_name[a] if a in by_name else symbol(a)
+        return by_name[a] if a in by_name else atom_dim(a)
 
-    total: Dim = 0
-    for term in dim.terms:
-        product: Dim = term.coefficient
-        for a, exponent in term.factors:
-            factor = atom(a)
-            for _ in range(exponent):
-                product = product * factor
-        total = total + product
-    return total
+    return map_atoms(dim, atom)

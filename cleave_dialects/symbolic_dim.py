@@ -10,7 +10,7 @@ Imported through `cleave.dialects.dims`. SymPy is loaded when the first symbol a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
@@ -95,7 +95,7 @@ class SymbolicDim:
         return f"'{self}'"
 
     def __reduce__(self):
-        return from_terms, (self.terms,)
+        return _dim, (self._expression,)
 
     def __add__(self, other: Dim) -> Dim:
         return _add(self, other) if isinstance(other, _DIM) else NotImplemented
@@ -159,6 +159,11 @@ class Term:
         return sum(exponent for _, exponent in self.factors)
 
     @property
+    def dim(self) -> Dim:
+        factors = [atom_dim(a) for a, exponent in self.factors for _ in range(exponent)]
+        return reduce(_multiply, factors, self.coefficient)
+
+    @property
     def division(self) -> Call | None:
         """The division that the term is, up to its coefficient."""
         match self.factors:
@@ -202,19 +207,22 @@ def call(kind: CallKind, args: tuple[Dim, ...]) -> Dim:
     return _dim(dim_algebra.call(kind, [SymbolicDim.expression_of(a) for a in args]))
 
 
-def from_terms(terms: Sequence[Term]) -> Dim:
-    """The sum of these terms."""
+def atom_dim(atom: Atom) -> Dim:
+    """An atom as a dim; unlike `symbol`, takes names that no text can spell."""
+    return _symbol(atom) if isinstance(atom, str) else call(atom.kind, atom.args)
+
+
+def map_atoms(dim: Dim, function: Callable[[Atom], Dim]) -> Dim:
+    """The dim with every name and call outside of calls replaced, and folded again."""
     total: Dim = 0
-    for term in terms:
-        factors = [
-            _dim_of_atom(a) for a, exponent in term.factors for _ in range(exponent)
-        ]
-        total += reduce(_multiply, factors, term.coefficient)
+    for term in terms_of(dim):
+        product: Dim = term.coefficient
+        for atom, exponent in term.factors:
+            replaced = function(atom)
+            for _ in range(exponent):
+                product = product * replaced
+        total = total + product
     return total
-
-
-def _dim_of_atom(atom: Atom) -> Dim:
-    return symbol(atom) if isinstance(atom, str) else call(atom.kind, atom.args)
 
 
 def _dim(expression: Expression) -> Dim:
