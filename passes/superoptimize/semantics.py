@@ -8,12 +8,13 @@ An operator is defined once, by `interpret`, over any *domain* of values:
         def interpret(cls, domain, values, shapes, params):
             return domain.exp(values[0])
 
-    class Div:   return domain.div(values[0], values[1])
-    class Silu:  return domain.opaque(cls.name, values[0])
-    class Matmul (no flags):  return domain.contract(values[0], values[1], shapes[0][-1])
-    class ReduceSum:  return domain.sum(values[0], params["dim"], shapes[0][params["dim"]])
-    class Transpose:  return domain.transpose(values[0], params["permutation"])
-    class Cast:  return values[0]
+    Div: domain.div(values[0], values[1])
+    Square: domain.square(values[0])
+    Silu: domain.opaque(cls.name, values[0])
+    Matmul, without flags: domain.contract(values[0], values[1], shapes[0][-1])
+    ReduceSum: domain.sum(values[0], params["dim"], shapes[0][params["dim"]])
+    Transpose: domain.transpose(values[0], params["permutation"])
+    Cast: values[0]
 
 Four domains speak this vocabulary, and with them one method gives the operator's
 
@@ -23,8 +24,8 @@ Four domains speak this vocabulary, and with them one method gives the operator'
 * meaning on real numbers (`reals.Reals`, values are float64 arrays).
 
 An operator without field meaning does not define `interpret`; the search refuses it by
-name. Dims are whatever the graph's shapes are made of; only `==` and `hash` are asked of
-them, and 1 is the dim that broadcasts.
+name. Dims are whatever the graph's shapes are made of; only `==` and `hash` are asked
+of them, and 1 is the dim that broadcasts.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Params: TypeAlias = Mapping[str, Any]
 
 
 class Undefined(ArithmeticError):
-    """This value does not exist: a division by zero, the logarithm of who knows what."""
+    """No such value: a division by zero, the logarithm of who knows what."""
 
 
 class Domain(Protocol[V]):
@@ -65,6 +66,8 @@ class Domain(Protocol[V]):
 
     def neg(self, a: V) -> V: ...
 
+    def square(self, a: V) -> V: ...
+
     def exp(self, a: V) -> V: ...
 
     def log(self, a: V) -> V: ...
@@ -77,7 +80,7 @@ class Domain(Protocol[V]):
         """
         An elementwise function of which no law is used.
 
-        Everything that tells it from other functions, parameters included, is in `name`.
+        Everything that tells it from other functions is in `name`, parameters too.
         """
         ...
 
@@ -94,7 +97,7 @@ class Domain(Protocol[V]):
         ...
 
     def max(self, a: V, axis: int, dim: Dim) -> V:
-        """The largest element along an axis of extent `dim`, which stays with size 1."""
+        """The largest element along an axis of extent `dim`; it stays with size 1."""
         ...
 
     def transpose(self, a: V, permutation: Sequence[int]) -> V:
@@ -113,8 +116,9 @@ class SearchOperator(Protocol):
     """
 
     name: ClassVar[str]
-    elementwise: ClassVar[bool]
-    is_view: ClassVar[bool]
+    ARITY: ClassVar[int]
+    ELEMENTWISE: ClassVar[bool]
+    IS_VIEW: ClassVar[bool]
     """Costs nothing: the same elements under other indices."""
 
     @classmethod

@@ -1,0 +1,387 @@
+"""
+The closure: all values that can be part of the target (superoptimizer.md 2.3).
+
+Values are taken from a work list and combined with each other by every operator. What
+abstract classes and live dims rule out is never evaluated; what remains is evaluated on
+fingerprints and interned. Every operator adds a factor to the classes of its operands
+and the target has finitely many, so this ends by itself: no bound on the size of graphs
+has to be chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.utils.exceptions import VerifyException
+
+from cleave.passes.superoptimize.abstract import Abstraction, Class
+from cleave.passes.superoptimize.contexts import Contexts
+from cleave.passes.superoptimize.graph import (
+    Dims,
+    Generated,
+    Input,
+    Leaf,
+    Number,
+    SearchGraph,
+    Source,
+    SplitDim,
+    Step,
+    view_leaf,
+)
+from cleave.passes.superoptimize.limits import Clock, Limits
+from cleave.passes.superoptimize.moves import Move, Operand, moves_of
+from cleave.passes.superoptimize.sampling import Sample
+from cleave.passes.superoptimize.semantics import (
+    Params,
+    SearchOperator,
+    Shape,
+    Undefined,
+)
+from cleave.passes.superoptimize.space import Producer, Space, TypeId
+
+Kind: TypeAlias = tuple[TypeId, Class]
+"""What decides whether a move on a value is worth evaluating."""
+
+
+@dataclass
+class Counts:
+    """What happened to moves on operands of given kinds, and to their evaluations."""
+
+    pruned_by_class: int = 0
+    """The class fits into no context."""
+    pruned_by_dims: int = 0
+    """A dim of the result could never be reduced."""
+    evaluated: int = 0
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A step on operands of certain types, which fit, and the type of its result."""
+
+    step: Step
+    shapes: tuple[Shape, ...]
+    type: TypeId
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A step on operands of certain kinds that is worth evaluating."""
+
+    step: int
+    result: Kind
+
+
+class Closure:
+    """
+    The closure of a graph's leaves under operators.
+
+    `run` fills `space`. If a limit stops it, `stopped_by` names the limit and the space
+    holds what was found so far, the graph's own values at least.
+    """
+
+    def __init__(
+        self,
+        graph: SearchGraph,
+        dims: Dims,
+        sample: Sample,
+        *,
+        companions: Sequence[type[SearchOperator]],
+        split: Callable[[int, SplitDim], Step],
+        distribute: bool,
+    ) -> None:
+        """
+        `companions` are operators to use beside the graph's own; `split(axis, dim)` is
+        the view that splits an axis.
+        """
+        self.graph = graph
+        self.dims = dims
+        self.sample = sample
+        self.counts = Counts()
+        self.stopped_by: str | None = None
+        self.abstraction = Abstraction(dims.primes, distribute=distribute)
+        self.contexts = Contexts(self.abstraction)
+        self.space = Space(max(len(shape) for shape in graph.shapes()))
+        self._parts = {split.count: split.part for split in dims.splits}
+        self.originals: list[Producer] = []
+        """The producers that make up the graph itself."""
+        self._produced: dict[Producer, int | None] = {}
+        self._by_class: dict[Class, dict[TypeId, list[int]]] = {}
+        self._results: dict[tuple[Move, tuple[TypeId, ...]], list[_Result]] = {}
+        self._plans: dict[tuple[Move, tuple[Kind, ...]], list[_Plan]] = {}
+        self._pair_moves: dict[tuple[Class, Class], tuple[Move, ...]] = {}
+        leaves = [self._add_leaf(leaf) for leaf in graph.leaves]
+        self.outputs = self._add_graph([leaf.value for leaf in leaves])
+        split_leaves = [self._add_split_leaves(leaf, split) for leaf in graph.leaves]
+        forms = {
+            position: (leaf, *parts)
+            for position, (leaf, parts) in enumerate(
+                zip(leaves, split_leaves, strict=True)
+            )
+        }
+        moves = moves_of(graph, companions, forms)
+        self._unary = [move for move in moves if move.open == 1]
+        self._binary = [move for move in moves if move.open == 2]
+
+    # The beginning: the leaves, and the graph itself
+
+    def _source_class(self, source: Source) -> Class:
+        match source:
+            case Input(position=position):
+                return self.abstraction.leaf("input", position)
+            case Number(value=value):
+                return self.abstraction.number(value)
+            case Generated():
+                return self.abstraction.leaf("generated", source)
+
+    def _add_leaf(self, leaf: Leaf) -> Operand:
+        cls = self._source_class(leaf.source)
+        field, sources = self.sample.field, self.sample.sources
+        type_ = self.space.type_of(leaf.shape, leaf.element)
+        fingerprint = view_leaf(leaf, field, sources[leaf.source])
+        value = self.space.intern(type_, fingerprint, leaf)
+        self.space.add_node(cls, value)
+        return Operand(value, type_, cls)
+
+    def _add_split_leaves(
+        self, leaf: Leaf, split: Callable[[int, SplitDim], Step]
+    ) -> list[Operand]:
+        """The leaf with one of its dims split, for every dim that may be."""
+        return [
+            self._add_leaf(leaf.seen_through(split(axis, by)))
+            for axis, dim in enumerate(leaf.shape)
+            for by in self.dims.splits
+            if dim == by.dim
+        ]
+
+    def _add_graph(self, leaves: Sequence[int]) -> list[int]:
+        """
+        Add the graph's own values, and make contexts such that none of them is pruned.
+        Returns the values of its outputs.
+        """
+        graph, space = self.graph, self.space
+        sources = {
+            leaf.source: self._source_class(leaf.source) for leaf in graph.leaves
+        }
+        classes = graph.evaluate(self.abstraction, sources)
+        shapes, elements = graph.shapes(), graph.elements()
+        dims = [self.abstraction.dim_mask(shape) for shape in shapes]
+        for output in graph.outputs:
+            self.contexts.add(classes[output], dims[output])
+        for value in reversed(range(len(classes))):
+            if not self.contexts.admits(classes[value], dims[value]):
+                self.contexts.add(classes[value], dims[value])
+        values = list(leaves)
+        for number, node in enumerate(graph.nodes, start=len(leaves)):
+            producer = self._originally(
+                node.step,
+                tuple(values[v] for v in node.operands),
+                tuple(shapes[v] for v in node.operands),
+                space.type_of(shapes[number], elements[number]),
+            )
+            self.originals.append(producer)
+            value = self._produced[producer]
+            assert value is not None
+            space.add_node(classes[number], value)
+            values.append(value)
+        return [values[output] for output in graph.outputs]
+
+    def _originally(
+        self,
+        step: Step,
+        operands: tuple[int, ...],
+        shapes: tuple[Shape, ...],
+        type_: TypeId,
+    ) -> Producer:
+        """
+        A producer that gives what the step gives on operands of the graph's shapes.
+
+        In the space these may have more leading dims of size 1, so that parameters that
+        count dims are others.
+        """
+        space = self.space
+        fingerprint = step.interpret(
+            self.sample.field,
+            [
+                space.values[operand].fingerprint.with_rank(len(shape))
+                for operand, shape in zip(operands, shapes, strict=True)
+            ],
+            shapes,
+        )
+        wanted = space.intern(type_, fingerprint)
+        types = tuple(space.values[operand].type for operand in operands)
+        aligned = tuple(space.shapes[operand] for operand in types)
+        if aligned != shapes and not step.operator.IS_VIEW:
+            for params in step.operator.search_params(aligned, [dict(step.params)]):
+                producer = Producer(
+                    space.step_of(Step.of(step.operator, params)), operands
+                )
+                if self._evaluate(producer, type_) == wanted:
+                    return producer
+        producer = Producer(space.step_of(step), operands)
+        if aligned != shapes:
+            space.seen_as[producer.step, types] = shapes
+        self._evaluate(producer, type_)
+        return producer
+
+    # The work list
+
+    def run(self, limits: Limits, clock: Clock) -> None:
+        space = self.space
+        position = 0
+        while position < len(space.nodes):
+            if len(space.values) > limits.values:
+                self.stopped_by = f"values={limits.values}"
+            elif clock.expired:
+                self.stopped_by = f"seconds={limits.seconds:g}"
+            if self.stopped_by is not None:
+                return
+            self._combine(*space.nodes[position])
+            position += 1
+
+    def _combine(self, cls: Class, value: int) -> None:
+        """Apply every move to a value, with those that came before it and itself."""
+        type_ = self.space.values[value].type
+        kind = (type_, cls)
+        for move in self._unary:
+            for plan in self._plans_for(move, (kind,)):
+                self._apply(plan, move, (value,))
+        self._by_class.setdefault(cls, {}).setdefault(type_, []).append(value)
+        for other_cls, by_type in self._by_class.items():
+            forwards = self._moves_for(cls, other_cls)
+            backwards = self._moves_for(other_cls, cls)
+            if not forwards and not backwards:
+                continue
+            for other_type, others in by_type.items():
+                other_kind = (other_type, other_cls)
+                for move in forwards:
+                    for plan in self._plans_for(move, (kind, other_kind)):
+                        for other in others:
+                            self._apply(plan, move, (value, other))
+                for move in backwards:
+                    if move.commutative:
+                        continue
+                    for plan in self._plans_for(move, (other_kind, kind)):
+                        for other in others:
+                            if other != value or other_cls != cls:
+                                self._apply(plan, move, (other, value))
+
+    def _apply(self, plan: _Plan, move: Move, open_operands: tuple[int, ...]) -> None:
+        operands = move.fill(open_operands, lambda fixed: fixed.value)
+        if move.commutative:
+            operands = tuple(sorted(operands))
+        producer = Producer(plan.step, operands)
+        type_, cls = plan.result
+        if producer in self._produced:
+            value = self._produced[producer]
+        else:
+            value = self._evaluate(producer, type_)
+        if value is not None:
+            self.space.add_node(cls, value)
+
+    def _evaluate(self, producer: Producer, type_: TypeId) -> int | None:
+        """The value that a producer gives, of a known type; None if undefined."""
+        self.counts.evaluated += 1
+        values = self.space.values
+        shapes = self.space.operand_shapes(producer)
+        operands = [
+            values[operand].fingerprint.with_rank(len(shape))
+            for operand, shape in zip(producer.operands, shapes, strict=True)
+        ]
+        step = self.space.steps[producer.step]
+        try:
+            fingerprint = step.interpret(self.sample.field, operands, shapes)
+        except Undefined:
+            self._produced[producer] = None
+            return None
+        value = self.space.intern(type_, fingerprint)
+        self._produced[producer] = value
+        if value not in producer.operands and values[value].leaf is None:
+            values[value].producers[producer] = None
+        return value
+
+    # What is worth evaluating
+
+    def _moves_for(self, a: Class, b: Class) -> tuple[Move, ...]:
+        """
+        The moves on two values of these classes whose class fits before the reduced dims
+        are counted in, which only makes it larger.
+        """
+        if (known := self._pair_moves.get((a, b))) is None:
+            unit = ((1, 1),) * 2
+            known = self._pair_moves[a, b] = tuple(
+                move
+                for move in self._binary
+                if any(
+                    self.contexts.live_dims(
+                        Step.of(move.operator, params).interpret(
+                            self.abstraction, self._classes(move, (a, b)), unit
+                        )
+                    )
+                    for params in move.params(unit)
+                )
+            )
+            self.counts.pruned_by_class += len(self._binary) - len(known)
+        return known
+
+    def _plans_for(self, move: Move, kinds: tuple[Kind, ...]) -> list[_Plan]:
+        """The steps of a move on operands of these kinds that are worth evaluating."""
+        if (known := self._plans.get((move, kinds))) is None:
+            known = self._plans[move, kinds] = []
+            classes = self._classes(move, [cls for _, cls in kinds])
+            for result in self._results_for(move, tuple(type_ for type_, _ in kinds)):
+                cls = result.step.interpret(self.abstraction, classes, result.shapes)
+                dims = self.abstraction.dim_mask(self.space.shapes[result.type])
+                if not self.contexts.live_dims(cls):
+                    self.counts.pruned_by_class += 1
+                elif not self.contexts.admits(cls, dims):
+                    self.counts.pruned_by_dims += 1
+                else:
+                    step = self.space.step_of(result.step)
+                    known.append(_Plan(step, (result.type, cls)))
+        return known
+
+    def _classes(self, move: Move, classes: Sequence[Class]) -> tuple[Class, ...]:
+        return move.fill(classes, lambda fixed: fixed.cls)
+
+    def _results_for(self, move: Move, types: tuple[TypeId, ...]) -> list[_Result]:
+        """The steps of a move that operands of these types fit."""
+        if (known := self._results.get((move, types))) is None:
+            known = self._results[move, types] = []
+            types = move.fill(types, lambda fixed: fixed.type)
+            shapes = tuple(self.space.shapes[type_] for type_ in types)
+            if move.of_shape is not None:
+                if (self.space.aligned(move.of_shape),) != shapes:
+                    return known
+                shapes = (move.of_shape,)
+                for params in move.params(shapes):
+                    step = self.space.step_of(Step.of(move.operator, params))
+                    self.space.seen_as[step, types] = shapes
+            elements = [self.space.elements[type_] for type_ in types]
+            for params in move.params(shapes):
+                try:
+                    shape = move.operator.infer_shape(shapes, params)
+                    element = move.operator.infer_element_type(elements, params)
+                except VerifyException:
+                    continue
+                if self._reduces_sensibly(move, shapes, params):
+                    step = Step.of(move.operator, params)
+                    type_ = self.space.type_of(shape, element)
+                    known.append(_Result(step, shapes, type_))
+        return known
+
+    def _reduces_sensibly(
+        self, move: Move, shapes: Sequence[Shape], params: Params
+    ) -> bool:
+        """
+        Whether what is reduced has more than one element, and the parts of a split dim
+        are not added up before the dim of each part is reduced.
+        """
+        if move.operator.IS_VIEW:
+            return True
+        dims = [dim for shape in shapes for dim in shape]
+        return all(
+            dim != 1 and not (dim in self._parts and self._parts[dim] in dims)
+            for dim in move.operator.tensor_expression(shapes, params).reduced
+        )

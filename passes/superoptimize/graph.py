@@ -1,0 +1,200 @@
+"""
+Graphs of the search: plain, immutable data, and their evaluation in any domain.
+
+Values are numbered, leaves first and then the nodes in order. A leaf is an input, a
+number or a generated tensor, seen through views that cost nothing: transposed, reshaped
+or split. Shapes are tuples of dims, and everything numeric is of one element type, since
+roundings are not part of the algebra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from cleave.passes.superoptimize.semantics import (
+    Dim,
+    Domain,
+    SearchOperator,
+    Shape,
+    V,
+)
+
+FrozenParams: TypeAlias = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operator with its parameters."""
+
+    operator: type[SearchOperator]
+    params: FrozenParams = ()
+
+    @classmethod
+    def of(cls, operator: type[SearchOperator], params: Mapping[str, Any]) -> Step:
+        return cls(operator, tuple(sorted(params.items())))
+
+    def infer_shape(self, shapes: Sequence[Shape]) -> Shape:
+        return self.operator.infer_shape(shapes, dict(self.params))
+
+    def interpret(
+        self, domain: Domain[V], values: Sequence[V], shapes: Sequence[Shape]
+    ) -> V:
+        return self.operator.interpret(domain, values, shapes, dict(self.params))
+
+    def __str__(self) -> str:
+        params = "".join(f" {name}={value}" for name, value in self.params)
+        return f"{self.operator.name}{params}"
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input by its position in the graph's signature."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Number:
+    """A scalar: a float or a dim."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A tensor computed from positions, or filled with a number; generic to the search."""
+
+    step: Step
+    shape: Shape
+
+
+Source: TypeAlias = Input | Number | Generated
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A source, and the views of it one after the other, each with its result shape."""
+
+    source: Source
+    source_shape: Shape
+    element: Any
+    views: tuple[tuple[Step, Shape], ...] = ()
+
+    @property
+    def shape(self) -> Shape:
+        return self.views[-1][1] if self.views else self.source_shape
+
+    def seen_through(self, step: Step) -> Leaf:
+        """This leaf under one more view."""
+        view = (step, step.infer_shape([self.shape]))
+        return Leaf(self.source, self.source_shape, self.element, (*self.views, view))
+
+
+@dataclass(frozen=True)
+class Node:
+    step: Step
+    operands: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SearchGraph:
+    leaves: tuple[Leaf, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def cost(self) -> int:
+        """The number of operators that compute something."""
+        return sum(not node.step.operator.IS_VIEW for node in self.nodes)
+
+    def shapes(self) -> list[Shape]:
+        """The shape of every value."""
+        shapes = [leaf.shape for leaf in self.leaves]
+        for node in self.nodes:
+            shapes.append(node.step.infer_shape([shapes[v] for v in node.operands]))
+        return shapes
+
+    def elements(self) -> list[Any]:
+        """The element type of every value."""
+        elements = [leaf.element for leaf in self.leaves]
+        for node in self.nodes:
+            operator, params = node.step.operator, dict(node.step.params)
+            operands = [elements[v] for v in node.operands]
+            elements.append(operator.infer_element_type(operands, params))
+        return elements
+
+    def evaluate(self, domain: Domain[V], sources: Mapping[Source, V]) -> list[V]:
+        """Every value in a domain, from the values of the sources there."""
+        shapes = self.shapes()
+        values = [view_leaf(leaf, domain, sources[leaf.source]) for leaf in self.leaves]
+        for node in self.nodes:
+            operands = [values[v] for v in node.operands]
+            operand_shapes = [shapes[v] for v in node.operands]
+            values.append(node.step.interpret(domain, operands, operand_shapes))
+        return values
+
+
+def view_leaf(leaf: Leaf, domain: Domain[V], source: V) -> V:
+    """A leaf's value from its source's."""
+    value, shape = source, leaf.source_shape
+    for step, result in leaf.views:
+        value = step.interpret(domain, [value], [shape])
+        shape = result
+    return value
+
+
+@dataclass(frozen=True)
+class SplitDim:
+    """`dim` in `count` parts of extent `part`."""
+
+    dim: Dim
+    count: Dim
+    part: Dim
+
+
+@dataclass(frozen=True)
+class Dims:
+    """
+    What the search knows about dims: which are products, and small extents for them.
+
+    `products` gives a dim as a product of others (`H * G` seen as [H, G]); `splits` are
+    the dims that may be split, each a product of its count and its part.
+    """
+
+    products: Mapping[Dim, tuple[Dim, ...]]
+    splits: tuple[SplitDim, ...] = ()
+
+    def primes(self, dim: Dim) -> tuple[Dim, ...]:
+        """The dims that `dim` is the product of, outermost first."""
+        if dim == 1:
+            return ()
+        for split in self.splits:
+            if split.dim == dim:
+                return (split.count, split.part)
+        if (product := self.products.get(dim)) is None:
+            return (dim,)
+        return tuple(prime for factor in product for prime in self.primes(factor))
+
+    def extents(self, dims: Iterable[Dim], size: int) -> dict[Dim, int]:
+        """
+        Extents for the given dims, their primes and their products.
+
+        Primes are alternately `size` and `size + 1`; they need not differ, because
+        which shapes fit is decided by name. A split has as many parts as each has
+        elements when `size` is 2, and one part more otherwise.
+        """
+        extents: dict[Dim, int] = {1: 1}
+        for split in self.splits:
+            extents[split.part] = 2
+            extents[split.count] = size
+        for dim in dims:
+            for prime in self.primes(dim):
+                extents.setdefault(prime, size + len(extents) % 2)
+        for dim in [*dims, *(split.dim for split in self.splits)]:
+            extent = 1
+            for prime in self.primes(dim):
+                extent *= extents[prime]
+            extents[dim] = extent
+        return extents

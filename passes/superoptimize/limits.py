@@ -1,0 +1,34 @@
+"""How far a search may go, and the clock that it is held to."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends a search that does not end by itself."""
+
+    values: int = 20_000
+    """Distinct values in one closure."""
+    graphs: int = 2_000
+    """Graphs that are read off."""
+    seconds: float = 30.0
+    """Wall time for everything together."""
+
+
+class Clock:
+    """Counts down from its creation."""
+
+    def __init__(self, seconds: float) -> None:
+        self._started = time.monotonic()
+        self._seconds = seconds
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._started
+
+    @property
+    def expired(self) -> bool:
+        return self.elapsed > self._seconds
