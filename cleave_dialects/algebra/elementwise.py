@@ -1,0 +1,392 @@
+"""
+Elementwise operators.
+
+One entry each: the name, the meaning in NumPy, one element in TileLang, and the cost
+where it is not one flop. Operands of size 1 are broadcast, dims right-aligned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import i1
+from xdsl.interfaces import HasFolderInterface
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.traits import Commutative, Pure
+
+from cleave.dialects.algebra.operator import (
+    Array,
+    D,
+    NumPy,
+    Operator,
+    broadcast_shapes,
+    is_float,
+)
+from cleave.dialects.algebra.params import ElementType, Params
+from cleave.dialects.algebra.tensor_expression import (
+    TensorExpression,
+    broadcast_indices,
+)
+from cleave.dialects.tensor import TensorType
+
+################################################################################
+# Bases                                                                        #
+################################################################################
+
+
+class Elementwise(Operator):
+    """`out[i] = f(a[i], b[i], ...)`."""
+
+    ELEMENTWISE: ClassVar = True
+    MEANING: ClassVar[Callable[..., Array]]
+    """`MEANING(np, *arrays)`."""
+    TILELANG: ClassVar[str]
+    """One element, with `{0}`, `{1}`, ... for the operands' elements."""
+
+    @classmethod
+    def infer_shape(
+        cls, shapes: Sequence[tuple[D, ...]], params: Params
+    ) -> tuple[D, ...]:
+        return broadcast_shapes(cls, shapes)
+
+    @classmethod
+    def numpy(
+        cls, np: NumPy, arrays: Sequence[Array], params: Params, shape: tuple[int, ...]
+    ) -> Array:
+        return cls.MEANING(np, *arrays)
+
+    @classmethod
+    def tensor_expression(
+        cls, shapes: Sequence[tuple[Any, ...]], params: Params
+    ) -> TensorExpression:
+        result = cls.infer_shape(shapes, params)
+        indices = tuple(broadcast_indices(shape, result) for shape in shapes)
+        return TensorExpression(len(result), indices)
+
+    @classmethod
+    def emit(
+        cls, args: Sequence[str], positions: Sequence[str], params: Params
+    ) -> str:
+        return cls.TILELANG.format(*args)
+
+
+class Unary(Elementwise):
+    """A function of one number."""
+
+    ARITY: ClassVar = 1
+    source = operand_def(TensorType)
+    out = result_def(TensorType)
+    traits = traits_def(Pure())
+
+
+class Binary(Elementwise):
+    """A function of two numbers."""
+
+    ARITY: ClassVar = 2
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    out = result_def(TensorType)
+    traits = traits_def(Pure())
+
+
+################################################################################
+# Unary                                                                        #
+################################################################################
+
+
+@irdl_op_definition
+class Exp(Unary):
+    """`e ** x`."""
+
+    name = "algebra.exp"
+    MEANING: ClassVar = staticmethod(lambda np, x: np.exp(x))
+    TILELANG: ClassVar = "T.exp({0})"
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Exp2(Unary):
+    """`2 ** x`."""
+
+    name = "algebra.exp2"
+    MEANING: ClassVar = staticmethod(lambda np, x: np.exp2(x))
+    TILELANG: ClassVar = "T.exp2({0})"
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Log(Unary):
+    """The natural logarithm."""
+
+    name = "algebra.log"
+    MEANING: ClassVar = staticmethod(lambda np, x: np.log(x))
+    TILELANG: ClassVar = "T.log({0})"
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Log2(Unary):
+    """The logarithm to base 2."""
+
+    name = "algebra.log2"
+    MEANING: ClassVar = staticmethod(lambda np, x: np.log2(x))
+    TILELANG: ClassVar = "T.log2({0})"
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Sqrt(Unary):
+    """The square root."""
+
+    name = "algebra.sqrt"
+    MEANING: ClassVar = staticmethod(lambda np, x: np.sqrt(x))
+    TILELANG: ClassVar = "T.sqrt({0})"
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Rsqrt(Unary):
+    """`1 / sqrt(x)`."""
+
+    name = "algebra.rsqrt"
+    MEANING: ClassVar = staticmethod(lambda np, x: 1 / np.sqrt(x))
+    TILELANG: ClassVar = "T.rsqrt({0})"
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Square(Unary):
+    """`x * x`."""
+
+    name = "algebra.square"
+    MEANING: ClassVar = staticmethod(lambda np, x: x * x)
+    TILELANG: ClassVar = "{0} * {0}"
+
+
+@irdl_op_definition
+class Neg(Unary):
+    """`-x`."""
+
+    name = "algebra.neg"
+    MEANING: ClassVar = staticmethod(lambda np, x: -x)
+    TILELANG: ClassVar = "-{0}"
+
+
+@irdl_op_definition
+class Abs(Unary):
+    """`|x|`."""
+
+    name = "algebra.abs"
+    MEANING: ClassVar = staticmethod(lambda np, x: np.abs(x))
+    TILELANG: ClassVar = "T.abs({0})"
+
+
+@irdl_op_definition
+class Relu(Unary):
+    """`max(x, 0)`."""
+
+    name = "algebra.relu"
+    MEANING: ClassVar = staticmethod(lambda np, x: np.maximum(x, 0))
+    TILELANG: ClassVar = "T.max({0}, 0.0)"
+
+
+@irdl_op_definition
+class Tanh(Unary):
+    """The hyperbolic tangent."""
+
+    name = "algebra.tanh"
+    MEANING: ClassVar = staticmethod(lambda np, x: np.tanh(x))
+    TILELANG: ClassVar = "T.tanh({0})"
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Sigmoid(Unary):
+    """`1 / (1 + exp(-x))`."""
+
+    name = "algebra.sigmoid"
+    # Written with tanh, which saturates where exp(-x) would overflow.
+    MEANING: ClassVar = staticmethod(lambda np, x: 0.5 * (1 + np.tanh(0.5 * x)))
+    TILELANG: ClassVar = "1.0 / (1.0 + T.exp(-{0}))"
+    FLOPS: ClassVar = 3
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Silu(Unary):
+    """`x * sigmoid(x)`."""
+
+    name = "algebra.silu"
+    MEANING: ClassVar = staticmethod(lambda np, x: x * 0.5 * (1 + np.tanh(0.5 * x)))
+    TILELANG: ClassVar = "{0} / (1.0 + T.exp(-{0}))"
+    FLOPS: ClassVar = 3
+    EXPONENTIALS: ClassVar = 1
+
+
+def _erf(np: NumPy, x: Array) -> Array:
+    from math import erf
+
+    # NumPy has no erf of its own.
+    return np.frompyfunc(erf, 1, 1)(x).astype(x.dtype)
+
+
+@irdl_op_definition
+class Erf(Unary):
+    """The error function."""
+
+    name = "algebra.erf"
+    MEANING: ClassVar = staticmethod(_erf)
+    TILELANG: ClassVar = "T.erf({0})"
+    EXPONENTIALS: ClassVar = 1
+
+
+@irdl_op_definition
+class Gelu(Unary):
+    """`x * (1 + erf(x / sqrt(2))) / 2`, the exact form."""
+
+    name = "algebra.gelu"
+    MEANING: ClassVar = staticmethod(lambda np, x: 0.5 * x * (1 + _erf(np, x * 0.5**0.5)))
+    TILELANG: ClassVar = "0.5 * {0} * (1.0 + T.erf({0} * 0.7071067811865476))"
+    FLOPS: ClassVar = 4
+    EXPONENTIALS: ClassVar = 1
+
+
+################################################################################
+# Binary                                                                       #
+################################################################################
+
+
+@irdl_op_definition
+class Add(Binary):
+    """`a + b`."""
+
+    name = "algebra.add"
+    traits = traits_def(Pure(), Commutative())
+    MEANING: ClassVar = staticmethod(lambda np, a, b: a + b)
+    TILELANG: ClassVar = "{0} + {1}"
+
+
+@irdl_op_definition
+class Sub(Binary):
+    """`a - b`."""
+
+    name = "algebra.sub"
+    MEANING: ClassVar = staticmethod(lambda np, a, b: a - b)
+    TILELANG: ClassVar = "{0} - {1}"
+
+
+@irdl_op_definition
+class Mul(Binary):
+    """`a * b`."""
+
+    name = "algebra.mul"
+    traits = traits_def(Pure(), Commutative())
+    MEANING: ClassVar = staticmethod(lambda np, a, b: a * b)
+    TILELANG: ClassVar = "{0} * {1}"
+
+
+@irdl_op_definition
+class Div(Binary):
+    """`a / b`."""
+
+    name = "algebra.div"
+    MEANING: ClassVar = staticmethod(lambda np, a, b: a / b)
+    TILELANG: ClassVar = "{0} / {1}"
+
+
+@irdl_op_definition
+class Max(Binary):
+    """The larger of two numbers."""
+
+    name = "algebra.max"
+    traits = traits_def(Pure(), Commutative())
+    MEANING: ClassVar = staticmethod(lambda np, a, b: np.maximum(a, b))
+    TILELANG: ClassVar = "T.max({0}, {1})"
+
+
+@irdl_op_definition
+class Min(Binary):
+    """The smaller of two numbers."""
+
+    name = "algebra.min"
+    traits = traits_def(Pure(), Commutative())
+    MEANING: ClassVar = staticmethod(lambda np, a, b: np.minimum(a, b))
+    TILELANG: ClassVar = "T.min({0}, {1})"
+
+
+################################################################################
+# Selection and rounding                                                       #
+################################################################################
+
+
+@irdl_op_definition
+class Select(Elementwise):
+    """`a` where the mask holds, else `b`: `algebra.select %mask, %a, %b`."""
+
+    name = "algebra.select"
+    ARITY: ClassVar = 3
+    condition = operand_def(TensorType)
+    lhs = operand_def(TensorType)
+    rhs = operand_def(TensorType)
+    out = result_def(TensorType)
+    traits = traits_def(Pure())
+    MEANING: ClassVar = staticmethod(lambda np, mask, a, b: np.where(mask, a, b))
+    TILELANG: ClassVar = "T.if_then_else({0}, {1}, {2})"
+
+    @classmethod
+    def infer_element_type(
+        cls, elements: Sequence[Attribute], params: Params
+    ) -> Attribute:
+        if elements[0] != i1:
+            cls.refuse(f"operand 0 is the mask and must be i1, not {elements[0]}")
+        return super().infer_element_type(elements[1:], params)
+
+
+@irdl_op_definition
+class Cast(Elementwise, HasFolderInterface):
+    """
+    A value in another element type, `algebra.cast %p to f16`.
+
+    Between floats it rounds and nothing else, so the search runs without it; from
+    integers and masks to floats it is a conversion (a mask becomes 0 or 1).
+    """
+
+    name = "algebra.cast"
+    PARAMS: ClassVar = (ElementType("element_type", "to"),)
+    ARITY: ClassVar = 1
+    FLOPS: ClassVar = 0
+    source = operand_def(TensorType)
+    element_type = prop_def(Attribute)
+    out = result_def(TensorType)
+    traits = traits_def(Pure())
+    ONLY_ROUNDS: ClassVar = True
+
+    @classmethod
+    def infer_element_type(
+        cls, elements: Sequence[Attribute], params: Params
+    ) -> Attribute:
+        target = params["element_type"]
+        if not is_float(target) and is_float(elements[0]):
+            cls.refuse(f"from {elements[0]} to {target} would truncate")
+        return target
+
+    @classmethod
+    def numpy(
+        cls, np: NumPy, arrays: Sequence[Array], params: Params, shape: tuple[int, ...]
+    ) -> Array:
+        from cleave.dialects.algebra.dtypes import numpy_dtype
+
+        return arrays[0].astype(numpy_dtype(params["element_type"]))
+
+    @classmethod
+    def emit(
+        cls, args: Sequence[str], positions: Sequence[str], params: Params
+    ) -> str:
+        from cleave.dialects.algebra.dtypes import dtype_name
+
+        return f'T.cast({args[0]}, "{dtype_name(params["element_type"])}")'
+
+    def fold(self) -> Sequence[SSAValue | Attribute] | None:
+        return (self.source,) if self.source.type == self.out.type else None
