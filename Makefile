@@ -14,6 +14,7 @@ test: lint
 
 demo: $(READY)
 	$(BIN)/cleave doctor
+	$(BIN)/cleave-opt examples/attention_softmax.mlir
 
 lint: $(READY)
 	$(BIN)/ruff check

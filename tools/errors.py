@@ -3,9 +3,9 @@ How the tools speak of errors: one message that says what is wrong and where.
 
 A message begins like a compiler's, so that editors can follow it to its source:
 
-    attention.mlir:4:3: error: 'algebra.matmul' op: lhs dim 2 is k but rhs dim 1 is n
-      %s = algebra.matmul %q, %k
-      ^^^^^^^^^^^^^^^^^^^^^^^^^^
+    matmul.mlir:4:3: error: 'algebra.matmul' op: contracts lhs dim 1, which is K, with ...
+      %s = algebra.matmul %q, %k : !algebra.tensor<[M, N], f32>
+      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 """
 
 import difflib
