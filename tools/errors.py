@@ -3,7 +3,7 @@ How the tools speak of errors: one message that says what is wrong and where.
 
 A message begins like a compiler's, so that editors can follow it to its source:
 
-    matmul.mlir:4:3: error: 'algebra.matmul' op: contracts lhs dim 1, which is K, with ...
+    matmul.mlir:4:3: error: 'algebra.matmul' op: contracts lhs dim 1, which is K ...
       %s = algebra.matmul %q, %k : !algebra.tensor<[M, N], f32>
       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 """
