@@ -11,6 +11,7 @@ from cleave.lowering.built_plan import BuiltPlan, BuiltPlanError, load_built
 from cleave.lowering.cuda import LoweringError, build, lower
 from cleave.lowering.generated import GeneratedModule, load_generated
 from cleave.lowering.hardware import load_hardware
+from cleave.lowering.kernel_library import load_library
 from cleave.lowering.toolchain import (
     ToolchainError,
     compile_cubin,
@@ -72,6 +73,16 @@ def test_a_matmul_builds_and_is_legal(matmul: BuiltPlan) -> None:
 @needs_nvcc
 def test_a_built_plan_is_read_back(matmul: BuiltPlan) -> None:
     assert load_built(matmul.folder) == matmul
+
+
+@needs_nvcc
+def test_the_library_loads_and_checks_its_tensors(matmul: BuiltPlan) -> None:
+    import torch
+
+    launch = load_library(matmul.kernels[0].library)
+    half = [torch.ones(shape).half() for shape in ((256, 384), (384, 512), (256, 512))]
+    with pytest.raises(RuntimeError, match="input a device_type mismatch, expected cu"):
+        launch(*half)
 
 
 @needs_nvcc
