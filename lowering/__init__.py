@@ -6,4 +6,6 @@ if __name__ != "cleave.lowering":
     raise ImportError(f"import cleave.lowering, not {__name__}")
 
 # Each target by its name on the command line: the module and the `Target` in it.
-TARGETS: dict[str, tuple[str, str]] = {}
+TARGETS: dict[str, tuple[str, str]] = {
+    "tilelang": ("cleave.lowering.tilelang.target", "TileLangTarget"),
+}

@@ -7,4 +7,12 @@ if __name__ != "cleave.passes":
 
 # Each pass by its name on the command line: the module, which is that name in snake
 # case, and the `ModulePass` in it.
-PASSES: dict[str, tuple[str, str]] = {}
+PASSES: dict[str, tuple[str, str]] = {
+    "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
+    "schedule-blocks": ("cleave.passes.schedule_blocks", "ScheduleBlocksPass"),
+    "schedule-reductions": (
+        "cleave.passes.schedule_reductions",
+        "ScheduleReductionsPass",
+    ),
+    "plan-memory": ("cleave.passes.plan_memory", "PlanMemoryPass"),
+}

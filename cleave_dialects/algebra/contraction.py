@@ -190,14 +190,15 @@ class Reduction(Operator):
         )
         return TensorExpression(rank, (indices,), (shape[dim],))
 
-
     @classmethod
     def emit_tile(
         cls, operands: Sequence[str], result: str, params: Params, accumulate: bool
     ) -> str:
         (source,) = operands
         clear = ", clear=False" if accumulate else ""
-        return f"T.reduce_{cls.REDUCTION}({source}, {result}, dim={params['dim']}{clear})"
+        return (
+            f"T.reduce_{cls.REDUCTION}({source}, {result}, dim={params['dim']}{clear})"
+        )
 
 
 @irdl_op_definition

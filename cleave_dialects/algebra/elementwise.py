@@ -66,9 +66,7 @@ class Elementwise(Operator):
         return TensorExpression(len(result), indices)
 
     @classmethod
-    def emit(
-        cls, args: Sequence[str], positions: Sequence[str], params: Params
-    ) -> str:
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         return cls.TILELANG.format(*args)
 
 
@@ -247,7 +245,9 @@ class Gelu(Unary):
     """`x * (1 + erf(x / sqrt(2))) / 2`, the exact form."""
 
     name = "algebra.gelu"
-    MEANING: ClassVar = staticmethod(lambda np, x: 0.5 * x * (1 + _erf(np, x * 0.5**0.5)))
+    MEANING: ClassVar = staticmethod(
+        lambda np, x: 0.5 * x * (1 + _erf(np, x * 0.5**0.5))
+    )
     TILELANG: ClassVar = "0.5 * {0} * (1.0 + T.erf({0} * 0.7071067811865476))"
     FLOPS: ClassVar = 4
     EXPONENTIALS: ClassVar = 1
@@ -381,9 +381,7 @@ class Cast(Elementwise, HasFolderInterface):
         return arrays[0].astype(numpy_dtype(params["element_type"]))
 
     @classmethod
-    def emit(
-        cls, args: Sequence[str], positions: Sequence[str], params: Params
-    ) -> str:
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         from cleave.dialects.algebra.dtypes import dtype_name
 
         return f'T.cast({args[0]}, "{dtype_name(params["element_type"])}")'

@@ -99,9 +99,7 @@ class Constant(Generator):
         return np.full(shape, float(params["value"]))
 
     @classmethod
-    def emit(
-        cls, args: Sequence[str], positions: Sequence[str], params: Params
-    ) -> str:
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         value = params["value"]
         if isinstance(value, float) and value in (float("inf"), -float("inf")):
             return f'{"-" if value < 0 else ""}T.infinity("float32")'
@@ -129,13 +127,13 @@ class Iota(Generator):
     ) -> Array:
         dim: int = params["dim"]
         along = [shape[dim] if axis == dim else 1 for axis in range(len(shape))]
-        positions = np.arange(shape[dim], dtype=np.int32) + np.int32(params.get("start", 0))
+        positions = np.arange(shape[dim], dtype=np.int32) + np.int32(
+            params.get("start", 0)
+        )
         return np.broadcast_to(positions.reshape(along), shape)
 
     @classmethod
-    def emit(
-        cls, args: Sequence[str], positions: Sequence[str], params: Params
-    ) -> str:
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         return f"{positions[params['dim']]} + ({params.get('start', 0)})"
 
     def moved(self, offsets: Sequence[Dim]) -> dict[str, Any]:
@@ -185,9 +183,7 @@ class Causal(PositionMask):
         return np.broadcast_to(columns <= rows, shape)
 
     @classmethod
-    def emit(
-        cls, args: Sequence[str], positions: Sequence[str], params: Params
-    ) -> str:
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         return f"{positions[-1]} <= {positions[-2]} + ({params['diagonal']})"
 
 
@@ -218,8 +214,8 @@ class Window(PositionMask):
         return np.broadcast_to(seen, shape)
 
     @classmethod
-    def emit(
-        cls, args: Sequence[str], positions: Sequence[str], params: Params
-    ) -> str:
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         row = f"{positions[-2]} + ({params['diagonal']})"
-        return f"{positions[-1]} <= {row} and {positions[-1]} > {row} - ({params['size']})"
+        return (
+            f"{positions[-1]} <= {row} and {positions[-1]} > {row} - ({params['size']})"
+        )

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     Float64Type,
     f32,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Data, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -32,6 +32,9 @@ from cleave.dialects.algebra.tensor_expression import TensorExpression
 from cleave.dialects.dims import Dim
 from cleave.dialects.facts import Facts
 from cleave.dialects.tensor import TensorType
+
+MEMORY = "memory"
+"""The attribute that says where a tile lives, an `#itgraph.memory`."""
 
 D = TypeVar("D")
 """A dim: an int, a SymbolicDim, or a symbol of the search. Only `==` is asked of it."""
@@ -56,7 +59,8 @@ class Operator(IRDLOperation, ABC):
     """
     An operator on tensors with one result.
 
-    Text: operands, parameters, attributes, result type:
+    Text: operands, parameters, attributes, result type, and where the result lives once
+    memory is planned:
     `%s = algebra.matmul %q, %k transpose_rhs : !algebra.tensor<[M, L], f32>`.
     The type is always printed and may be left out where it follows from the operands.
     """
@@ -185,9 +189,7 @@ class Operator(IRDLOperation, ABC):
     # Emission
 
     @classmethod
-    def emit(
-        cls, args: Sequence[str], positions: Sequence[str], params: Params
-    ) -> str:
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         """
         One element of the result as a TileLang expression (elementwise, generators).
 
@@ -235,11 +237,13 @@ class Operator(IRDLOperation, ABC):
         for param in cls.PARAMS:
             if (attribute := param.parse_optional(parser)) is not None:
                 properties[param.name] = attribute
-        attributes = parser.parse_optional_attr_dict()
+        attributes = dict(parser.parse_optional_attr_dict())
         if parser.parse_optional_punctuation(":") is not None:
             result_type = parser.parse_type()
         else:
             result_type = cls.parse_inferred(parser, operands, properties)
+        if parser.parse_optional_keyword("in") is not None:
+            attributes[MEMORY] = _parse_memory(parser)
         return cls.create(
             operands=operands,
             result_types=[result_type],
@@ -277,10 +281,20 @@ class Operator(IRDLOperation, ABC):
         for param in self.PARAMS:
             if param.name in self.properties:
                 param.print(printer, self.properties[param.name])
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
+        others = {key: value for key, value in self.attributes.items() if key != MEMORY}
+        if others:
+            printer.print_op_attributes(others)
         printer.print_string(" : ")
         printer.print_attribute(self.result_type)
+        if MEMORY in self.attributes:
+            printer.print_string(f" in {cast(Data[Any], self.attributes[MEMORY]).data}")
+
+
+def _parse_memory(parser: Parser) -> Attribute:
+    # Only a planned tile program says where its values live.
+    from cleave.dialects.itgraph.memory import parse_memory
+
+    return parse_memory(parser)
 
 
 def broadcast_shapes(

@@ -70,7 +70,9 @@ class Split(View):
         if isinstance(count, int) and count < 1:
             cls.refuse(f"count is {count}, but there is at least 1 part")
         if isinstance(rest := mod(shape[dim], count), int) and rest:
-            cls.refuse(f"count {count} does not divide dim {dim}, which is {shape[dim]}")
+            cls.refuse(
+                f"count {count} does not divide dim {dim}, which is {shape[dim]}"
+            )
         part = floordiv(shape[dim], count)
         return cast(tuple[D, ...], (count, *shape[:dim], part, *shape[dim + 1 :]))
 

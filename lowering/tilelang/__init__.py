@@ -1,0 +1,1 @@
+"""Emission of TileLang from planned itGraphs (paper section 6.2)."""

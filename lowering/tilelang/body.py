@@ -1,0 +1,299 @@
+"""The statements of one level: what its `iter` macro does with the tiles it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block, SSAValue
+
+from cleave.dialects.algebra.operator import Operator, is_float
+from cleave.dialects.dims import SymbolicDim
+from cleave.dialects.itgraph.level import memory_of
+from cleave.dialects.itgraph.loop import LoopOp, NextOp
+from cleave.dialects.itgraph.memory import Memory
+from cleave.dialects.itgraph.operators import Copy
+from cleave.dialects.itgraph.parts import Contribution, State
+from cleave.dialects.tensor import TensorType
+from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
+from cleave.lowering.tilelang.text import (
+    VARIABLES,
+    EmissionError,
+    Names,
+    grouped,
+    indented,
+)
+
+Place = Buffer | GlobalTile
+
+
+@dataclass
+class Body:
+    """
+    The statements of a level, the buffers they need, and the names from outside.
+
+    An elementwise value with one reader, itself elementwise over the same tile, has no
+    buffer: it is written as part of its reader's expression. So are generators.
+    """
+
+    block: Block
+    spelling: Spelling
+    names: Names
+    places: dict[SSAValue, Place]
+    """Where each value is that has a place of its own; shared by all levels."""
+    lines: list[str] = field(default_factory=list[str])
+    allocations: list[Buffer] = field(default_factory=list[Buffer])
+    uses: dict[str, None] = field(default_factory=dict[str, None])
+    """Names that the statements mention, in order of appearance."""
+
+    # Buffers
+
+    def new_buffer(self, value: SSAValue, memory: Memory) -> Buffer:
+        type_ = cast(TensorType, value.type)
+        buffer = Buffer(
+            self.names.fresh(value.name_hint or "t"),
+            type_.dims,
+            self.spelling.kept(type_.dims),
+            type_.element_type,
+            memory,
+        )
+        self.allocations.append(buffer)
+        self.places[value] = buffer
+        return buffer
+
+    def buffer_of(self, value: SSAValue) -> Buffer:
+        """The buffer that holds a value; a generator gets one when it is asked for."""
+        if value not in self.places:
+            self._materialize(cast(Operator, value.owner))
+        place = self.places[value]
+        if isinstance(place, GlobalTile):
+            raise EmissionError(
+                f"tile of {place.tensor} is used where it was not loaded"
+            )
+        self.uses[place.name] = None
+        return place
+
+    # Statements
+
+    def emit(self, op: Operator) -> None:
+        if op.results[0] in self.places or self._is_inline(op):
+            return
+        self._materialize(op)
+
+    def _materialize(self, op: Operator) -> None:
+        (result,) = op.results
+        if (state := self._accumulated_into(op)) is not None:
+            self._accumulate(op, state)
+            return
+        sources = [operand for operand in op.operands if operand in self.places]
+        if isinstance(op, Copy) or (op.ONLY_ROUNDS and sources):
+            source = self.buffer_of(op.operands[0])
+            target = self.new_buffer(result, memory_of(result) or op.params["memory"])
+            self.uses[target.name] = None
+            self.lines.append(f"T.copy({source.region}, {target.name})")
+            return
+        memory = memory_of(result) or Memory("rmem", "linear")
+        if op.ELEMENTWISE or op.IS_VIEW or not op.operands:
+            # The operands first: an operand without a buffer may still need one.
+            target_text = self.expression_lines(op, result, memory)
+            self.lines += target_text
+        else:
+            operands = [self.buffer_of(operand) for operand in op.operands]
+            target = self.new_buffer(result, memory)
+            self._whole_tile(op, operands, target, accumulate=False)
+
+    def expression_lines(
+        self, op: Operator, result: SSAValue, memory: Memory
+    ) -> list[str]:
+        positions = self.positions(cast(TensorType, result.type))
+        text = self._expression(op, positions)
+        target = self.new_buffer(result, memory)
+        return self._parallel(target, f"{target.at(positions)} = {text}")
+
+    def _whole_tile(
+        self, op: Operator, operands: Sequence[Buffer], target: Buffer, accumulate: bool
+    ) -> None:
+        self.uses[target.name] = None
+        if op.ON_TENSOR_CORES:
+            for buffer in (*operands, target):
+                self._require_matrix(op, buffer)
+        params = self._params(op)
+        if "dim" in params:
+            if params["dim"] not in operands[0].kept:
+                self._combine_single(op, operands[0], target, accumulate)
+                return
+            params["dim"] = operands[0].kept.index(params["dim"])
+        regions = [buffer.region for buffer in operands]
+        self.lines.append(op.emit_tile(regions, target.name, params, accumulate))
+
+    def _combine_single(
+        self, op: Operator, operand: Buffer, target: Buffer, accumulate: bool
+    ) -> None:
+        """A reduction over a dim of one element is that element."""
+        positions = self._positions_over(target)
+        value = operand.at(positions)
+        if accumulate:
+            value = combined(op.REDUCTION or "sum", target.at(positions), value)
+        self.lines += self._parallel(target, f"{target.at(positions)} = {value}")
+
+    def _require_matrix(self, op: Operator, buffer: Buffer) -> None:
+        rank = len(buffer.dims)
+        if buffer.kept != (rank - 2, rank - 1):
+            dims = ", ".join(str(self.spelling.facts.resolve(d)) for d in buffer.dims)
+            raise EmissionError(
+                f"'{op.name}' op: tile [{dims}] is no matrix; tensor cores want more "
+                "than 1 in the last two dims and a tile of 1 in every batch dim"
+            )
+
+    # Accumulation
+
+    def _accumulated_into(self, op: Operator) -> Contribution | None:
+        """The loop state that a reduction may add to directly, if that is its only use."""
+        (result,) = op.results
+        last = self.block.last_op
+        if op.REDUCTION is None or not isinstance(last, NextOp):
+            return None
+        if [use.operation for use in result.uses] != [last]:
+            return None
+        index = next(i for i, c in enumerate(last.contributions) if c.value is result)
+        loop = cast(LoopOp, self.block.parent_op())
+        kind = loop.states[index].kind
+        if kind != op.REDUCTION or (kind == "max" and op.ON_TENSOR_CORES):
+            return None
+        return last.contributions[index]
+
+    def _accumulate(self, op: Operator, contribution: Contribution) -> None:
+        loop = cast(LoopOp, self.block.parent_op())
+        index = [c.value for c in loop.contributions].index(op.results[0])
+        state = loop.state_arguments[index]
+        target = self.buffer_of(state)
+        if contribution.rescale is not None:
+            positions = self._positions_over(target)
+            scale = self.element(contribution.rescale, positions)
+            rescaled = f"{target.at(positions)} * {grouped(scale)}"
+            self.lines += self._parallel(target, f"{target.at(positions)} = {rescaled}")
+        operands = [self.buffer_of(operand) for operand in op.operands]
+        self._whole_tile(op, operands, target, accumulate=True)
+        self.places[op.results[0]] = target
+
+    def finish(self, last: NextOp) -> None:
+        """Hand over what the iteration gives to each state."""
+        loop = cast(LoopOp, self.block.parent_op())
+        for argument, state, given in zip(
+            loop.state_arguments, loop.states, last.contributions, strict=True
+        ):
+            target = self.buffer_of(argument)
+            if self.places.get(given.value) == target:
+                continue
+            self._update(target, state, given)
+
+    def _update(self, target: Buffer, state: State, given: Contribution) -> None:
+        if state.kind == "tiles":
+            raise EmissionError(
+                "'itgraph.loop' op: a 'tiles' state has no TileLang form"
+            )
+        if state.kind == "carry" and given.value in self.places:
+            source = self.buffer_of(given.value)
+            self.lines.append(f"T.copy({source.region}, {target.name})")
+            return
+        positions = self._positions_over(target)
+        held = target.at(positions)
+        value = self.element(given.value, positions)
+        if given.rescale is not None:
+            held = f"{held} * {grouped(self.element(given.rescale, positions))}"
+        if state.kind != "carry":
+            value = combined(state.kind, held, value)
+        self.lines += self._parallel(target, f"{target.at(positions)} = {value}")
+
+    # Expressions
+
+    def _is_inline(self, op: Operator) -> bool:
+        if not op.operands:
+            return True
+        (result,) = op.results
+        if not (op.ELEMENTWISE or op.IS_VIEW) or isinstance(op, Copy):
+            return False
+        if (user := result.get_user_of_unique_use()) is None:
+            return False
+        if user.parent_block() is not self.block:
+            return False
+        if isinstance(user, NextOp):
+            return not op.ONLY_ROUNDS
+        if not isinstance(user, Operator) or isinstance(user, Copy):
+            return False
+        same_tile = user.result_type.dims == op.result_type.dims
+        return same_tile and user.ELEMENTWISE
+
+    def element(self, value: SSAValue, positions: Sequence[str]) -> str:
+        """One element of a value, computed in place if it has no buffer."""
+        owner = value.owner
+        if value not in self.places and isinstance(owner, Operator):
+            return self._expression(owner, positions)
+        return self.buffer_of(value).at(positions)
+
+    def _expression(self, op: Operator, positions: Sequence[str]) -> str:
+        args: list[str] = []
+        expression = op.expression
+        for operand, indices in zip(op.operands, expression.operands, strict=True):
+            own = [positions[index[0].axis] if index else "0" for index in indices]
+            text = self.element(operand, own)
+            element = cast(TensorType, operand.type).element_type
+            if (
+                is_float(element)
+                and element != f32
+                and not op.ONLY_ROUNDS
+                and not op.IS_VIEW
+            ):
+                text = f'T.cast({text}, "float32")'
+            args.append(
+                grouped(text) if op.ELEMENTWISE and not op.ONLY_ROUNDS else text
+            )
+        if op.IS_VIEW:
+            return args[0]
+        return op.emit(args, positions, self._params(op))
+
+    def _params(self, op: Operator) -> dict[str, Any]:
+        """Parameters with their dims as text."""
+        params = op.params
+        for name, value in params.items():
+            if isinstance(value, SymbolicDim):
+                params[name] = self.spelling.dim(value)
+                for used in value.names:
+                    self.uses[self.spelling.names.get(used, used)] = None
+        return params
+
+    # Parallel loops
+
+    def positions(self, type_: TensorType) -> list[str]:
+        return self._positions(len(type_.dims), self.spelling.kept(type_.dims))
+
+    def _positions_over(self, buffer: Buffer) -> list[str]:
+        return self._positions(len(buffer.dims), buffer.kept)
+
+    def _positions(self, rank: int, kept: Sequence[int]) -> list[str]:
+        if len(kept) > len(VARIABLES):
+            raise EmissionError(
+                f"a tile of {len(kept)} dims is more than TileLang takes"
+            )
+        positions = ["0"] * rank
+        for variable, axis in zip(VARIABLES, kept, strict=False):
+            positions[axis] = variable
+        return positions
+
+    def _parallel(self, target: Buffer, statement: str) -> list[str]:
+        self.uses[target.name] = None
+        extents = [self.spelling.dim(target.dims[axis]) for axis in target.kept] or [
+            "1"
+        ]
+        variables = ", ".join(VARIABLES[: len(extents)])
+        head = f"for {variables} in T.Parallel({', '.join(extents)}):"
+        return [head, *indented([statement])]
+
+
+def combined(kind: str, held: str, value: str) -> str:
+    """What a state of this kind holds after it was given `value`."""
+    if kind == "max":
+        return f"T.max({held}, {value})"
+    return f"{held} + {value}"

@@ -1,0 +1,123 @@
+"""`insert-casts`: make every rounding of a graph visible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from cleave.dialects.algebra.dtypes import element_bytes
+from cleave.dialects.algebra.elementwise import Cast
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.operator import Operator, is_float
+from cleave.dialects.tensor import TensorType
+
+
+@dataclass(frozen=True)
+class InsertCastsPass(ModulePass):
+    """
+    Round computed matmul operands to the type of the graph's inputs and results to the
+    types that the graph declares for them. Everything else stays in f32.
+
+    Before:
+        %p = algebra.exp %s : !algebra.tensor<[M, L], f32>
+        %o = algebra.matmul %p, %v : !algebra.tensor<[M, D], f32>
+        algebra.return %o
+    After:
+        %p = algebra.exp %s : !algebra.tensor<[M, L], f32>
+        %1 = algebra.cast %p to f16 : !algebra.tensor<[M, L], f16>
+        %o = algebra.matmul %1, %v : !algebra.tensor<[M, D], f32>
+        %2 = algebra.cast %o to f16 : !algebra.tensor<[M, D], f16>
+        algebra.return %2
+    """
+
+    name = "insert-casts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for graph in op.ops:
+            if isinstance(graph, GraphOp):
+                insert_casts(graph)
+
+
+def insert_casts(graph: GraphOp) -> None:
+    """Do it for one graph; see `InsertCastsPass`."""
+    roundings = _Roundings()
+    for op in list(graph.operators):
+        if op.ON_TENSOR_CORES:
+            _cast_operands(op, graph, roundings)
+    return_op = graph.return_op
+    for position, type_ in enumerate(graph.output_types):
+        value = return_op.values[position]
+        return_op.operands[position] = roundings.of_result(value, type_.element_type)
+    for op in reversed(list(graph.operators)):
+        # The views of results that were rounded anew in front of them.
+        if op.KEEPS_ORDER and not any(op.results[0].uses):
+            Rewriter.erase_op(op)
+
+
+@dataclass
+class _Roundings:
+    """The casts inserted so far, so that no value is rounded twice to one type."""
+
+    casts: dict[tuple[SSAValue, Attribute], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Attribute], SSAValue]
+    )
+
+    def of(self, value: SSAValue, element: Attribute) -> SSAValue:
+        if cast(TensorType, value.type).element_type == element:
+            return value
+        if (value, element) not in self.casts:
+            rounding = Cast(value, element_type=element)
+            owner = value.owner
+            if isinstance(owner, Operator):
+                Rewriter.insert_op(rounding, InsertPoint.after(owner))
+            else:
+                block = cast(Block, owner)
+                Rewriter.insert_op(rounding, InsertPoint.at_start(block))
+            rounding.out.name_hint = value.name_hint
+            self.casts[value, element] = rounding.out
+        return self.casts[value, element]
+
+    def of_result(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """The same for a result: rounded in the kernel, so before its views."""
+        owner = value.owner
+        if not isinstance(owner, Operator) or not owner.KEEPS_ORDER:
+            return self.of(value, element)
+        source = self.of_result(owner.operands[0], element)
+        if source is owner.operands[0]:
+            return value
+        view = type(owner)(source, **owner.params)
+        view.results[0].name_hint = value.name_hint
+        Rewriter.insert_op(view, InsertPoint.after(owner))
+        return view.results[0]
+
+
+def _cast_operands(op: Operator, graph: GraphOp, roundings: _Roundings) -> None:
+    """Bring the operands of a matmul to one type, the narrower one."""
+    if "precision" in op.params:
+        return
+    elements = [type_.element_type for type_ in op.operand_types]
+    target = min(elements, key=element_bytes)
+    if all(isinstance(operand.owner, Operator) for operand in op.operands):
+        # Computed on both sides: nothing narrower stands beside, so the inputs decide.
+        target = _input_element(op, graph) if elements[0] == elements[1] else target
+    for position, operand in enumerate(op.operands):
+        op.operands[position] = roundings.of(operand, target)
+
+
+def _input_element(op: Operator, graph: GraphOp) -> Attribute:
+    elements = {t.element_type for t in graph.input_types if is_float(t.element_type)}
+    narrow = {element for element in elements if element_bytes(element) <= 2}
+    if len(narrow) > 1:
+        names = " and ".join(sorted(str(element) for element in narrow))
+        raise PassFailedException(
+            f"'{op.name}' op: both operands are computed and the inputs of "
+            f"@{graph.graph_name} are {names}; cast the operands to one of them"
+        )
+    return next(iter(narrow or elements))

@@ -1,0 +1,1 @@
+"""The parts of `plan-memory`: layouts, copies, placement."""

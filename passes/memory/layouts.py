@@ -1,0 +1,60 @@
+"""
+Register layouts of computed tiles (paper appendix B, figure 13).
+
+A matmul on tensor cores dictates which thread holds which element of its result: a
+`fragment`. Elementwise operators keep the layout of a tile and reductions hand it to
+their row vectors; everything that no matmul reaches is `linear`, free for the backend.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.ir import Block, SSAValue
+
+from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.itgraph.kernel import KernelOp
+from cleave.dialects.itgraph.loop import LoopOp
+from cleave.dialects.itgraph.memory import Layout
+from cleave.dialects.itgraph.operators import Copy
+from cleave.dialects.tensor import TensorType
+
+Layouts = dict[SSAValue, Layout]
+
+
+def infer_layouts(kernel: KernelOp) -> Layouts:
+    """The register layout of each computed tile and loop state of a kernel."""
+    layouts: Layouts = {}
+    # A carried state is read before the loop that decides its layout has been seen.
+    while True:
+        before = dict(layouts)
+        _infer_block(kernel.body.block, layouts)
+        if layouts == before:
+            return layouts
+
+
+def _infer_block(block: Block, layouts: Layouts) -> None:
+    for op in block.ops:
+        if isinstance(op, LoopOp):
+            _infer_block(op.body.block, layouts)
+            for state, result, given in zip(
+                op.state_arguments, op.results, op.contributions, strict=True
+            ):
+                layout = layouts.get(given.value, "linear")
+                layouts[state] = layouts[result] = layout
+        elif isinstance(op, Copy):
+            if op.params["memory"].space == "rmem":
+                layouts[op.results[0]] = op.params["memory"].layout
+        elif isinstance(op, Operator) and op.operands:
+            layouts[op.results[0]] = _layout_of(op, layouts)
+
+
+def _layout_of(op: Operator, layouts: Layouts) -> Layout:
+    if op.ON_TENSOR_CORES:
+        return "fragment"
+    dims = op.result_type.dims
+    for operand in op.operands:
+        same_tile = cast(TensorType, operand.type).dims == dims
+        if layouts.get(operand) == "fragment" and (same_tile or not op.ELEMENTWISE):
+            return "fragment"
+    return "linear"

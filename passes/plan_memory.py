@@ -1,0 +1,65 @@
+"""`plan-memory`: where every tile lives, and the copies that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.passes import ModulePass
+
+from cleave.dialects.itgraph.kernel import KernelOp
+from cleave.dialects.itgraph.plan import PlanOp
+from cleave.passes.memory.copies import insert_copies
+from cleave.passes.memory.layouts import infer_layouts
+from cleave.passes.memory.placement import default_threads, place_kernel
+
+
+@dataclass(frozen=True)
+class PlanMemoryPass(ModulePass):
+    """
+    Decide SMEM or RMEM for every tile and make the copies between them explicit (paper
+    section 6.1 and appendix B).
+
+    * A tile that only inner levels slice stays in GMEM (`gmem`); what a loop uses without
+      depending on its iterator is loaded once, at the level where it is constant.
+    * Matmul results are tensor-core fragments. The fragment layout is carried on through
+      elementwise operators and stops at others.
+    * Operands of tensor cores are loaded into swizzled SMEM. A computed left operand
+      stays in registers if it is a fragment; a computed right operand is copied to SMEM.
+    * A row vector that meets a tile of another layout is copied through SMEM.
+    * A fragment of a narrow type is staged in swizzled SMEM before it is stored.
+
+    `threads`, `stages` and `swizzle` set the kernels' launch: threads of a threadblock
+    (by default a warpgroup for each 64 rows of the matmuls, two at most), stages of the
+    software pipeline, and the panel width of L2 rasterization (0 for none).
+
+    Before:
+        %s = algebra.matmul %tq, %tk transpose_rhs : !algebra.tensor<[BM, BL], f32>
+    After:
+        %s = algebra.matmul %tq, %tk transpose_rhs {memory = #itgraph.memory<rmem, fragment>}
+            : !algebra.tensor<[BM, BL], f32>
+    """
+
+    name = "plan-memory"
+
+    threads: int | None = None
+    stages: int = 2
+    swizzle: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for plan in op.ops:
+            if isinstance(plan, PlanOp):
+                for kernel in plan.body.block.ops:
+                    if isinstance(kernel, KernelOp):
+                        self.plan_kernel(kernel)
+
+    def plan_kernel(self, kernel: KernelOp) -> None:
+        """Plan one kernel in place."""
+        insert_copies(kernel, infer_layouts(kernel))
+        place_kernel(kernel, infer_layouts(kernel))
+        kernel.form = StringAttr("pipelined")
+        kernel.threads = IntegerAttr(self.threads or default_threads(kernel), i64)
+        kernel.stages = IntegerAttr(self.stages, i64)
+        if self.swizzle:
+            kernel.swizzle = IntegerAttr(self.swizzle, i64)

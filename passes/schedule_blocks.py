@@ -1,0 +1,308 @@
+"""`schedule-blocks`: partition the outputs of a graph over threadblocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.dims import Dim, SymbolicDim, ceildiv, symbol
+from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
+from cleave.dialects.itgraph.parts import Output, View, entry_block
+from cleave.dialects.itgraph.plan import PlanOp, ReturnOp
+from cleave.dialects.itgraph.tmap import Range, TMap
+from cleave.dialects.tensor import TensorType
+from cleave.passes.scheduling.propagation import (
+    NoTileError,
+    full_ranges,
+    operand_tmaps,
+)
+from cleave.passes.scheduling.tiles import TileSizes, fresh_name, parse_tiles
+
+
+@dataclass(frozen=True)
+class ScheduleBlocksPass(ModulePass):
+    """
+    Turn each graph into a plan of one kernel whose iterations compute disjoint tiles of
+    the outputs (paper section 5.3, inter-threadblock scheduling).
+
+    `tile` gives the tile size of each output dim that is divided, by its symbol; other
+    dims stay whole. The tile of every other value follows from the operators' tensor
+    expressions. A computed value of which two paths demand different tiles is refused;
+    inputs and generators may be tiled in several ways.
+
+    Before:
+        algebra.graph @scores [M, L, D]
+            (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>)
+            -> (!algebra.tensor<[M, L], f32>) {
+          %s = algebra.matmul %q, %k transpose_rhs : !algebra.tensor<[M, L], f32>
+          algebra.return %s
+        }
+    After `schedule-blocks{tile="M=128 L=64"}`:
+        itgraph.plan @scores [M, L, D, BM, BL] where [BM = 128, BL = 64]
+            (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>)
+            -> (!algebra.tensor<[M, L], f32>) {
+          %s = itgraph.kernel (i_M = 0 to M ceildiv BM, i_L = 0 to L ceildiv BL)
+              ins (%tq = %q[i_M * BM, 0] tile [BM, D], %tk = %k[i_L * BL, 0] tile [BL, D])
+              outs ([i_M * BM, i_L * BL] of !algebra.tensor<[M, L], f32>) {
+            %ts = algebra.matmul %tq, %tk transpose_rhs : !algebra.tensor<[BM, BL], f32>
+            itgraph.yield %ts
+          }
+          itgraph.return %s
+        }
+    """
+
+    name = "schedule-blocks"
+
+    tile: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        tiles = parse_tiles(self.tile, self.name)
+        # Every graph is scheduled before one is replaced: a failure changes nothing.
+        graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
+        plans = [schedule_blocks(graph, tiles) for graph in graphs]
+        for graph, plan in zip(graphs, plans, strict=True):
+            Rewriter.replace_op(graph, plan)
+
+
+def schedule_blocks(graph: GraphOp, tiles: dict[str, int | None]) -> PlanOp:
+    """
+    A plan of one kernel that computes `graph`.
+
+    Raises:
+        PassFailedException: no output dim has that tile's symbol, or no tiling exists.
+    """
+    try:
+        return _BlockSchedule(graph, tiles).build()
+    except (NoTileError, VerifyException) as error:
+        raise PassFailedException(f"schedule-blocks: {error}") from error
+
+
+@dataclass
+class _BlockSchedule:
+    """The state of scheduling one graph."""
+
+    graph: GraphOp
+    tiles: dict[str, int | None]
+    ranges: list[Range] = field(default_factory=list[Range])
+    demands: dict[SSAValue, list[TMap]] = field(
+        default_factory=dict[SSAValue, list[TMap]]
+    )
+
+    def __post_init__(self) -> None:
+        self.sizes = TileSizes(self.tiles, set(self.graph.symbol_names))
+        self.leading = self._leading_views()
+        self.trailing = self._trailing_views()
+
+    def build(self) -> PlanOp:
+        returned = list(self.graph.return_op.values)
+        outputs = list(dict.fromkeys(self._computed(value) for value in returned))
+        for name in self.tiles:
+            self._require_output_dim(name, outputs)
+        tmaps = [self._output_tmap(cast(TensorType, v.type).dims) for v in outputs]
+        for value, tmap in zip(outputs, tmaps, strict=True):
+            self._demand(value, tmap, "the output")
+        for op in reversed(list(self.graph.operators)):
+            if op not in self.leading and op not in self.trailing:
+                self._propagate(op)
+        return self._plan(outputs, tmaps)
+
+    # Views at plan level
+
+    def _leading_views(self) -> set[Operator]:
+        """Views of inputs that cost nothing in memory: they stay outside the kernel."""
+        found: set[Operator] = set()
+        for op in self.graph.operators:
+            owner = op.operands[0].owner if op.KEEPS_ORDER else None
+            if isinstance(owner, Block) or owner in found:
+                found.add(op)
+        return found
+
+    def _trailing_views(self) -> set[Operator]:
+        """Views through which outputs leave, likewise."""
+        found: set[Operator] = set()
+        for op in reversed(list(self.graph.operators)):
+            users = {use.operation for use in op.results[0].uses}
+            outside = found | {self.graph.return_op}
+            if op.KEEPS_ORDER and op not in self.leading and users <= outside:
+                found.add(op)
+        return found
+
+    def _computed(self, value: SSAValue) -> SSAValue:
+        """What a returned value is a view of, inside the kernel."""
+        while value.owner in self.trailing:
+            value = cast(Operator, value.owner).operands[0]
+        return value
+
+    # Output tiles
+
+    def _require_output_dim(self, name: str, outputs: Sequence[SSAValue]) -> None:
+        where = f"schedule-blocks: tile for '{name}'"
+        declared = self.graph.symbol_names
+        if name not in declared:
+            raise PassFailedException(
+                f"{where}, which is no symbol of @{self.graph.graph_name} "
+                f"(symbols: {', '.join(declared) or 'none'})"
+            )
+        types = [cast(TensorType, value.type) for value in outputs]
+        if all(symbol(name) not in type_.dims for type_ in types):
+            shapes = ", ".join(str(type_) for type_ in types)
+            raise PassFailedException(
+                f"{where}, but no output dim of @{self.graph.graph_name} is {name} "
+                f"(outputs: {shapes})"
+            )
+
+    def _output_tmap(self, dims: Sequence[Dim]) -> TMap:
+        """Disjoint tiles in row-major order; each divided dim is one iterator."""
+        offsets: list[Dim] = []
+        tile: list[Dim] = []
+        used: set[str] = set()
+        for dim in dims:
+            name = str(dim)
+            if not isinstance(dim, SymbolicDim) or name not in self.tiles:
+                offsets.append(0)
+                tile.append(dim)
+                continue
+            size = self.sizes.of(name)
+            iterator = fresh_name(f"i_{name}", used | self.sizes.taken)
+            used.add(iterator)
+            extent = Range(iterator, 0, ceildiv(dim, size))
+            if extent not in self.ranges:
+                self.ranges.append(extent)
+            offsets.append(symbol(iterator) * size)
+            tile.append(size)
+        return TMap(tuple(offsets), tuple(tile))
+
+    # Tiles of everything else
+
+    def _demand(self, value: SSAValue, tmap: TMap, consumer: str) -> None:
+        known = self.demands.setdefault(value, [])
+        if tmap in known:
+            return
+        if known and not self._is_leaf(value):
+            name = f"%{value.name_hint}" if value.name_hint else "a computed value"
+            raise PassFailedException(
+                f"schedule-blocks: two paths disagree on the tile of {name} "
+                f"('{cast(Operator, value.owner).name}' op): {_text(known[0])} and, "
+                f"for {consumer}, {_text(tmap)}"
+            )
+        known.append(tmap)
+
+    def _is_leaf(self, value: SSAValue) -> bool:
+        """Inputs, generators and their views can be had in any number of tiles."""
+        owner = value.owner
+        if isinstance(owner, Block):
+            return True
+        op = cast(Operator, owner)
+        return (op.IS_VIEW or not op.operands) and all(map(self._is_leaf, op.operands))
+
+    def _propagate(self, op: Operator) -> None:
+        expression = op.expression
+        for tmap in self.demands.get(op.results[0], ()):
+            try:
+                tmaps = operand_tmaps(expression, tmap, full_ranges(expression))
+            except NoTileError as error:
+                raise NoTileError(f"'{op.name}' op: {error}") from error
+            for operand, needed in zip(op.operands, tmaps, strict=True):
+                self._demand(operand, needed, f"'{op.name}' op")
+
+    # The plan
+
+    def _plan(self, outputs: Sequence[SSAValue], tmaps: Sequence[TMap]) -> PlanOp:
+        graph = self.graph
+        block = Block(arg_types=graph.input_types)
+        at_plan: dict[SSAValue, SSAValue] = {}
+        for argument, new in zip(graph.inputs, block.args, strict=True):
+            new.name_hint = argument.name_hint
+            at_plan[argument] = new
+        for op in graph.operators:
+            if op in self.leading:
+                at_plan[op.results[0]] = _copied(op, at_plan, block)
+        kernel = self._kernel(outputs, tmaps, at_plan)
+        block.add_op(kernel)
+        at_plan.update(zip(outputs, kernel.results, strict=True))
+        for op in graph.operators:
+            if op in self.trailing:
+                at_plan[op.results[0]] = _copied(op, at_plan, block)
+        block.add_op(ReturnOp([at_plan[value] for value in graph.return_op.values]))
+        return PlanOp(
+            graph.graph_name,
+            [*graph.symbol_names, *self.sizes.symbols],
+            [*(fact.data for fact in graph.where), *self.sizes.facts],
+            graph.output_types,
+            block,
+            attributes=graph.attributes,
+        )
+
+    def _kernel(
+        self,
+        outputs: Sequence[SSAValue],
+        tmaps: Sequence[TMap],
+        at_plan: dict[SSAValue, SSAValue],
+    ) -> KernelOp:
+        sliced = [
+            (value, tmap) for value in at_plan for tmap in self.demands.get(value, ())
+        ]
+        views = [
+            View(at_plan[value], tmap, name=_tile_name(value, position))
+            for position, (value, tmap) in enumerate(sliced)
+        ]
+        body = entry_block(views)
+        tiles: dict[tuple[SSAValue, TMap], SSAValue] = dict(
+            zip(sliced, body.args, strict=True)
+        )
+        for op in self.graph.operators:
+            if op not in self.leading and op not in self.trailing:
+                self._compute(op, tiles, body)
+        body.add_op(YieldOp([tiles[v, t] for v, t in zip(outputs, tmaps, strict=True)]))
+        outs = [
+            Output(tmap.offsets, cast(TensorType, value.type))
+            for value, tmap in zip(outputs, tmaps, strict=True)
+        ]
+        kernel = KernelOp(self.ranges, views, outs, body)
+        for value, result in zip(outputs, kernel.results, strict=True):
+            result.name_hint = value.name_hint
+        return kernel
+
+    def _compute(
+        self, op: Operator, tiles: dict[tuple[SSAValue, TMap], SSAValue], body: Block
+    ) -> None:
+        (result,) = op.results
+        expression = op.expression
+        for tmap in self.demands.get(result, ()):
+            needed = operand_tmaps(expression, tmap, full_ranges(expression))
+            pairs = zip(op.operands, needed, strict=True)
+            operands = [tiles[operand, part] for operand, part in pairs]
+            type_ = op.result_type.with_dims(tmap.tile)
+            tile_op = op.at_tile(operands, type_, tmap.offsets)
+            body.add_op(tile_op)
+            tile_op.results[0].name_hint = result.name_hint
+            tiles[result, tmap] = tile_op.results[0]
+
+
+def _copied(op: Operator, values: dict[SSAValue, SSAValue], block: Block) -> SSAValue:
+    copy = op.clone(value_mapper=dict(values))
+    block.add_op(copy)
+    copy.results[0].name_hint = op.results[0].name_hint
+    return copy.results[0]
+
+
+def _tile_name(value: SSAValue, position: int) -> str:
+    if value.name_hint:
+        return f"t{value.name_hint}"
+    return f"t{value.index if isinstance(value, BlockArgument) else position}"
+
+
+def _text(tmap: TMap) -> str:
+    offsets = ", ".join(str(dim) for dim in tmap.offsets)
+    tile = ", ".join(str(dim) for dim in tmap.tile)
+    return f"[{offsets}] tile [{tile}]"

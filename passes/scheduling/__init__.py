@@ -1,0 +1,1 @@
+"""What the two scheduling passes share: tile options and tmap propagation."""

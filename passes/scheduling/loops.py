@@ -1,0 +1,283 @@
+"""Building the loop that computes a group of reductions tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from cleave.dialects.algebra.generators import Constant
+from cleave.dialects.algebra.operator import IDENTITY, Operator, ReductionKind
+from cleave.dialects.dims import Dim, ceildiv, symbol
+from cleave.dialects.facts import Facts
+from cleave.dialects.itgraph.level import Level
+from cleave.dialects.itgraph.loop import LoopOp, NextOp
+from cleave.dialects.itgraph.operators import Tail
+from cleave.dialects.itgraph.parts import Contribution, State, View, entry_block
+from cleave.dialects.itgraph.plan import PlanOp
+from cleave.dialects.itgraph.tmap import Range, TMap
+from cleave.dialects.tensor import TensorType
+from cleave.passes.scheduling.propagation import (
+    AxisRange,
+    NoTileError,
+    full_ranges,
+    operand_tmaps,
+)
+from cleave.passes.scheduling.waves import IterableReduction
+
+Tile: TypeAlias = tuple[SSAValue, TMap]
+"""A part of a value of the level; its tmap is relative to that value."""
+
+
+@dataclass
+class LoopBuilder:
+    """
+    One loop over the common dim of `group`, with everything that depends on its iterator.
+
+    What does not depend on the iterator is used from outside. A producer that is needed
+    inside and outside is cloned, never moved.
+    """
+
+    block: Block
+    group: Sequence[IterableReduction]
+    iterator: str
+    size: Dim
+    facts: Facts
+    demands: dict[SSAValue, list[TMap]] = field(
+        default_factory=dict[SSAValue, list[TMap]]
+    )
+    tiles: dict[Tile, SSAValue] = field(default_factory=dict[Tile, SSAValue])
+
+    @property
+    def extent(self) -> Dim:
+        return self.group[0].extent
+
+    @property
+    def step(self) -> AxisRange:
+        """The part of the reduced dim that one iteration covers."""
+        return AxisRange(symbol(self.iterator) * self.size, self.size)
+
+    def build(self) -> tuple[list[Operation], LoopOp]:
+        """
+        The initial values and the loop; its results are the group's, in order.
+
+        Raises PassFailedException where two paths disagree on a computed value's tile.
+        """
+        reductions = {reduction.op for reduction in self.group}
+        for op in reversed(list(self.block.ops)):
+            if isinstance(op, Operator):
+                self._propagate(op, op in reductions)
+        initials = [self._initial(reduction.op) for reduction in self.group]
+        views = [
+            View(value, tmap, name=value.name_hint)
+            for value in self._sliced_values()
+            for tmap in self.demands[value]
+        ]
+        states = [
+            State(_reduction_of(r.op), initial.out, name=_state_name(r.op))
+            for r, initial in zip(self.group, initials, strict=True)
+        ]
+        body = entry_block(views, states)
+        for view, argument in zip(views, body.args[: len(views)], strict=True):
+            self.tiles[view.source, view.tmap] = argument
+        contributions = self._compute(body, reductions, views)
+        body.add_op(NextOp(contributions))
+        range_ = Range(self.iterator, 0, ceildiv(self.extent, self.size))
+        loop = LoopOp(range_, views, states, body)
+        for reduction, result in zip(self.group, loop.results, strict=True):
+            result.name_hint = reduction.op.results[0].name_hint
+        return list(initials), loop
+
+    def _sliced_values(self) -> list[SSAValue]:
+        """What comes from outside in tiles, in the order in which it is used."""
+        used = dict.fromkeys(v for op in self.block.ops for v in op.operands)
+        return [v for v in used if v in self.demands and not self._is_computed_here(v)]
+
+    # Demands
+
+    def _is_computed_here(self, value: SSAValue) -> bool:
+        owner = value.owner
+        return isinstance(owner, Operation) and owner.parent_block() is self.block
+
+    def _is_invariant(self, value: SSAValue, tmap: TMap) -> bool:
+        return tmap.is_whole(cast(TensorType, value.type).dims)
+
+    def _propagate(self, op: Operator, is_reduced: bool) -> None:
+        if is_reduced:
+            self._demand_operands(op, TMap.whole(op.result_type.dims), [self.step])
+        for tmap in self.demands.get(op.results[0], ()):
+            self._demand_operands(op, tmap, full_ranges(op.expression))
+
+    def _demand_operands(
+        self, op: Operator, tmap: TMap, reduced: list[AxisRange]
+    ) -> None:
+        for operand, needed in self._operand_tiles(op, tmap, reduced):
+            if self._is_invariant(operand, needed):
+                continue
+            known = self.demands.setdefault(operand, [])
+            if needed in known:
+                continue
+            if known and self._is_computed_here(operand) and not _is_leaf(operand):
+                name = f"%{operand.name_hint}" if operand.name_hint else "a value"
+                raise PassFailedException(
+                    f"schedule-reductions: two paths disagree on the tile of {name} "
+                    f"('{cast(Operator, operand.owner).name}' op): {known[0]} and, "
+                    f"for '{op.name}' op, {needed}"
+                )
+            known.append(needed)
+
+    def _operand_tiles(
+        self, op: Operator, tmap: TMap, reduced: list[AxisRange]
+    ) -> list[Tile]:
+        try:
+            tmaps = operand_tmaps(op.expression, tmap, reduced)
+        except NoTileError as error:
+            raise PassFailedException(
+                f"schedule-reductions: '{op.name}' op: {error}"
+            ) from error
+        return list(zip(op.operands, tmaps, strict=True))
+
+    # The body
+
+    def _compute(
+        self, body: Block, reductions: set[Operator], views: Sequence[View]
+    ) -> list[Contribution]:
+        given: dict[Operator, SSAValue] = {}
+        for op in self.block.ops:
+            if not isinstance(op, Operator):
+                continue
+            for tmap in self.demands.get(op.results[0], ()):
+                operands = [
+                    self._tile(*tile)
+                    for tile in self._operand_tiles(
+                        op, tmap, full_ranges(op.expression)
+                    )
+                ]
+                self.tiles[op.results[0], tmap] = self._add(op, operands, tmap, body)
+            if op in reductions:
+                given[op] = self._partial(op, body, views)
+        return [Contribution(given[reduction.op]) for reduction in self.group]
+
+    def _tile(self, value: SSAValue, tmap: TMap) -> SSAValue:
+        return value if self._is_invariant(value, tmap) else self.tiles[value, tmap]
+
+    def _add(
+        self, op: Operator, operands: list[SSAValue], tmap: TMap, body: Block
+    ) -> SSAValue:
+        type_ = op.result_type.with_dims(tmap.tile)
+        tile_op = op.at_tile(operands, type_, tmap.offsets)
+        body.add_op(tile_op)
+        tile_op.results[0].name_hint = op.results[0].name_hint
+        return tile_op.results[0]
+
+    def _partial(self, op: Operator, body: Block, views: Sequence[View]) -> SSAValue:
+        """What one iteration gives to a reduction, its tail masked."""
+        whole = TMap.whole(op.result_type.dims)
+        operands = [
+            self._tile(*tile) for tile in self._operand_tiles(op, whole, [self.step])
+        ]
+        if not self.facts.divides(self.size, self.extent):
+            operands = [
+                self._masked(op, position, operand, body, views)
+                for position, operand in enumerate(operands)
+            ]
+        return self._add(op, operands, whole, body)
+
+    # Tails
+
+    def _masked(
+        self,
+        op: Operator,
+        position: int,
+        operand: SSAValue,
+        body: Block,
+        views: Sequence[View],
+    ) -> SSAValue:
+        """
+        An operand with the reduction's identity beyond the end of the reduced dim.
+
+        Loads give zeros there, which a sum may keep; an exp of them is no longer zero,
+        and behind the end of a part of a split the next part begins.
+        """
+        expression = op.expression
+        identity = IDENTITY[_reduction_of(op)]
+        for dim, index in enumerate(expression.operands[position]):
+            if not any(term.axis >= expression.rank for term in index):
+                continue
+            if identity == 0 and _is_zero_beyond(operand, dim, views, body):
+                continue
+            limit = self.extent - self.step.offset
+            tail = Tail(operand, dim=dim, limit=limit, fill=identity)
+            body.add_op(tail)
+            tail.results[0].name_hint = operand.name_hint
+            operand = tail.results[0]
+        return operand
+
+    def _initial(self, op: Operator) -> Constant:
+        identity = IDENTITY[_reduction_of(op)]
+        type_ = TensorType(op.result_type.dims, f32)
+        constant = Constant(result_type=type_, value=identity)
+        constant.out.name_hint = "zero" if identity == 0 else "least"
+        return constant
+
+
+def _reduction_of(op: Operator) -> ReductionKind:
+    if op.REDUCTION is None:
+        raise ValueError(f"'{op.name}' op is no reduction")
+    return op.REDUCTION
+
+
+def _is_leaf(value: SSAValue) -> bool:
+    """A generator or a view of one: as many tiles of it as are needed cost nothing."""
+    owner = value.owner
+    return isinstance(owner, Operator) and not owner.operands
+
+
+def _is_zero_beyond(
+    value: SSAValue, dim: int, views: Sequence[View], body: Block
+) -> bool:
+    """Whether a load of this tile gives zeros beyond the end of its tensor's dim."""
+    owner = value.owner
+    if isinstance(owner, Operator):
+        # Rounding keeps zeros; anything else may turn them into something else.
+        return owner.ONLY_ROUNDS and _is_zero_beyond(
+            owner.operands[0], dim, views, body
+        )
+    if not isinstance(value, BlockArgument):
+        return False
+    if owner is body:
+        source = views[value.index].source
+        return _reaches_end(source, dim)
+    return _reaches_end(value, dim)
+
+
+def _reaches_end(value: SSAValue, dim: int) -> bool:
+    """Whether the end of this value along `dim` is the end of a tensor in GMEM."""
+    owner = value.owner
+    if not isinstance(owner, Block):
+        return False
+    level = owner.parent_op()
+    if isinstance(level, PlanOp):
+        return True
+    if not isinstance(level, Level) or not isinstance(value, BlockArgument):
+        return False
+    if value.index >= len(level.sources):
+        return False
+    view = level.views[value.index]
+    dims = cast(TensorType, view.source.type).dims
+    whole = view.tmap.offsets[dim] == 0 and view.tmap.tile[dim] == dims[dim]
+    return whole and (_reaches_end(view.source, dim) or _is_plan_value(view.source))
+
+
+def _is_plan_value(value: SSAValue) -> bool:
+    owner = value.owner
+    return isinstance(owner, Operation) and isinstance(owner.parent_op(), PlanOp)
+
+
+def _state_name(op: Operator) -> str | None:
+    hint = op.results[0].name_hint
+    return f"{hint}_acc" if hint else None
