@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, UnitAttr
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
@@ -19,7 +19,7 @@ from xdsl.irdl import (
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Pure
 
-from cleave.dialects.algebra.operator import Array, D, NumPy, Operator
+from cleave.dialects.algebra.operator import Array, D, NumPy, Operator, V
 from cleave.dialects.algebra.params import Axis, Flag, Params, Word
 from cleave.dialects.algebra.tensor_expression import (
     Index,
@@ -28,6 +28,9 @@ from cleave.dialects.algebra.tensor_expression import (
     broadcast_indices,
 )
 from cleave.dialects.tensor import TensorType
+
+if TYPE_CHECKING:
+    from cleave.passes.superoptimize.semantics import Domain
 
 
 @irdl_op_definition
@@ -102,6 +105,44 @@ class Matmul(Operator, HasCanonicalizationPatternsInterface):
         return np.matmul(lhs, rhs)
 
     @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        _, permutations = cls.without_views(shapes, params)
+        lhs, rhs = (
+            value if permutation is None else domain.transpose(value, permutation)
+            for value, permutation in zip(values, permutations, strict=True)
+        )
+        (contracted,) = cls.tensor_expression(shapes, params).reduced
+        return domain.contract(lhs, rhs, contracted)
+
+    @classmethod
+    def search_params(
+        cls, shapes: Sequence[tuple[Any, ...]], seen: Sequence[Params]
+    ) -> Sequence[Params]:
+        """Operands are `[.., m, k]` and `[.., k, n]`; transposed ones are views."""
+        rests = [cls.without_views(shapes, params)[0] for params in seen]
+        return rests[:1] if rests and all(r == rests[0] for r in rests) else [{}]
+
+    @classmethod
+    def without_views(
+        cls, shapes: Sequence[tuple[Any, ...]], params: Params
+    ) -> tuple[Params, Sequence[Sequence[int] | None]]:
+        flags = ("transpose_lhs", "transpose_rhs")
+        permutations = [
+            (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+            if flag in params
+            else None
+            for flag, shape in zip(flags, shapes, strict=True)
+        ]
+        rest = {name: value for name, value in params.items() if name not in flags}
+        return rest, permutations
+
+    @classmethod
     def tensor_expression(
         cls, shapes: Sequence[tuple[Any, ...]], params: Params
     ) -> TensorExpression:
@@ -133,8 +174,8 @@ class Matmul(Operator, HasCanonicalizationPatternsInterface):
         ]
         if not accumulate:
             flags.append("clear_accum=True")
-        # Rows over warpgroups: a row and its statistics then stay in one warp.
-        flags.append("policy=T.GemmWarpPolicy.FullRow")
+        along = "Col" if params.get("warps") == "columns" else "Row"
+        flags.append(f"policy=T.GemmWarpPolicy.Full{along}")
         return f"T.gemm({', '.join([*operands, result, *flags])})"
 
     @classmethod
@@ -189,6 +230,25 @@ class Reduction(Operator):
             for axis, extent in zip(axes, shape, strict=True)
         )
         return TensorExpression(rank, (indices,), (shape[dim],))
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        dim: int = params["dim"]
+        reduce = domain.sum if cls.REDUCTION == "sum" else domain.max
+        return reduce(values[0], dim, shapes[0][dim])
+
+    @classmethod
+    def search_params(
+        cls, shapes: Sequence[tuple[Any, ...]], seen: Sequence[Params]
+    ) -> Sequence[Params]:
+        (shape,) = shapes
+        return [{"dim": dim} for dim, extent in enumerate(shape) if extent != 1]
 
     @classmethod
     def emit_tile(

@@ -1,14 +1,16 @@
 """
 Elementwise operators.
 
-One entry each: the name, the meaning in NumPy, one element in TileLang, and the cost
-where it is not one flop. Operands of size 1 are broadcast, dims right-aligned.
+One entry each: the name, the meaning in NumPy, the laws that the search may use (none
+by default), one element in TileLang, and the cost where it is not one flop. Operands of
+size 1 are broadcast, dims right-aligned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from math import log
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import i1
 from xdsl.interfaces import HasFolderInterface
@@ -21,6 +23,7 @@ from cleave.dialects.algebra.operator import (
     D,
     NumPy,
     Operator,
+    V,
     broadcast_shapes,
     is_float,
 )
@@ -31,9 +34,22 @@ from cleave.dialects.algebra.tensor_expression import (
 )
 from cleave.dialects.tensor import TensorType
 
+if TYPE_CHECKING:
+    from cleave.passes.superoptimize.semantics import Domain
+
 ################################################################################
 # Bases                                                                        #
 ################################################################################
+
+
+def law1(law: Callable[[Domain[Any], Any], Any]) -> staticmethod[..., Any]:
+    """The law of a function of one number."""
+    return staticmethod(law)
+
+
+def law2(law: Callable[[Domain[Any], Any, Any], Any]) -> staticmethod[..., Any]:
+    """The law of a function of two numbers."""
+    return staticmethod(law)
 
 
 class Elementwise(Operator):
@@ -42,6 +58,11 @@ class Elementwise(Operator):
     ELEMENTWISE: ClassVar = True
     MEANING: ClassVar[Callable[..., Array]]
     """`MEANING(np, *arrays)`."""
+    LAW: ClassVar[Callable[..., Any] | None] = None
+    """
+    `LAW(domain, *values)`, in what a domain of the search knows; None for a function
+    of which only that it is one is used.
+    """
     TILELANG: ClassVar[str]
     """One element, with `{0}`, `{1}`, ... for the operands' elements."""
 
@@ -56,6 +77,18 @@ class Elementwise(Operator):
         cls, np: NumPy, arrays: Sequence[Array], params: Params, shape: tuple[int, ...]
     ) -> Array:
         return cls.MEANING(np, *arrays)
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        if cls.LAW is None:
+            return domain.opaque(cls.name, *values)
+        return cls.LAW(domain, *values)
 
     @classmethod
     def tensor_expression(
@@ -100,6 +133,7 @@ class Exp(Unary):
 
     name = "algebra.exp"
     MEANING: ClassVar = staticmethod(lambda np, x: np.exp(x))
+    LAW: ClassVar = law1(lambda domain, x: domain.exp(x))
     TILELANG: ClassVar = "T.exp({0})"
     EXPONENTIALS: ClassVar = 1
 
@@ -110,6 +144,9 @@ class Exp2(Unary):
 
     name = "algebra.exp2"
     MEANING: ClassVar = staticmethod(lambda np, x: np.exp2(x))
+    LAW: ClassVar = law1(
+        lambda domain, x: domain.exp(domain.mul(x, domain.number(log(2))))
+    )
     TILELANG: ClassVar = "T.exp2({0})"
     EXPONENTIALS: ClassVar = 1
 
@@ -120,6 +157,7 @@ class Log(Unary):
 
     name = "algebra.log"
     MEANING: ClassVar = staticmethod(lambda np, x: np.log(x))
+    LAW: ClassVar = law1(lambda domain, x: domain.log(x))
     TILELANG: ClassVar = "T.log({0})"
     EXPONENTIALS: ClassVar = 1
 
@@ -130,6 +168,9 @@ class Log2(Unary):
 
     name = "algebra.log2"
     MEANING: ClassVar = staticmethod(lambda np, x: np.log2(x))
+    LAW: ClassVar = law1(
+        lambda domain, x: domain.mul(domain.log(x), domain.number(1 / log(2)))
+    )
     TILELANG: ClassVar = "T.log2({0})"
     EXPONENTIALS: ClassVar = 1
 
@@ -140,6 +181,7 @@ class Sqrt(Unary):
 
     name = "algebra.sqrt"
     MEANING: ClassVar = staticmethod(lambda np, x: np.sqrt(x))
+    LAW: ClassVar = law1(lambda domain, x: domain.sqrt(x))
     TILELANG: ClassVar = "T.sqrt({0})"
     EXPONENTIALS: ClassVar = 1
 
@@ -150,6 +192,9 @@ class Rsqrt(Unary):
 
     name = "algebra.rsqrt"
     MEANING: ClassVar = staticmethod(lambda np, x: 1 / np.sqrt(x))
+    LAW: ClassVar = law1(
+        lambda domain, x: domain.div(domain.number(1.0), domain.sqrt(x))
+    )
     TILELANG: ClassVar = "T.rsqrt({0})"
     EXPONENTIALS: ClassVar = 1
 
@@ -160,6 +205,7 @@ class Square(Unary):
 
     name = "algebra.square"
     MEANING: ClassVar = staticmethod(lambda np, x: x * x)
+    LAW: ClassVar = law1(lambda domain, x: domain.square(x))
     TILELANG: ClassVar = "{0} * {0}"
 
 
@@ -169,6 +215,7 @@ class Neg(Unary):
 
     name = "algebra.neg"
     MEANING: ClassVar = staticmethod(lambda np, x: -x)
+    LAW: ClassVar = law1(lambda domain, x: domain.neg(x))
     TILELANG: ClassVar = "-{0}"
 
 
@@ -178,6 +225,7 @@ class Abs(Unary):
 
     name = "algebra.abs"
     MEANING: ClassVar = staticmethod(lambda np, x: np.abs(x))
+    LAW: ClassVar = law1(lambda domain, x: domain.maximum(x, domain.neg(x)))
     TILELANG: ClassVar = "T.abs({0})"
 
 
@@ -187,6 +235,7 @@ class Relu(Unary):
 
     name = "algebra.relu"
     MEANING: ClassVar = staticmethod(lambda np, x: np.maximum(x, 0))
+    LAW: ClassVar = law1(lambda domain, x: domain.maximum(x, domain.number(0.0)))
     TILELANG: ClassVar = "T.max({0}, 0.0)"
 
 
@@ -265,6 +314,7 @@ class Add(Binary):
     name = "algebra.add"
     traits = traits_def(Pure(), Commutative())
     MEANING: ClassVar = staticmethod(lambda np, a, b: a + b)
+    LAW: ClassVar = law2(lambda domain, a, b: domain.add(a, b))
     TILELANG: ClassVar = "{0} + {1}"
 
 
@@ -274,6 +324,7 @@ class Sub(Binary):
 
     name = "algebra.sub"
     MEANING: ClassVar = staticmethod(lambda np, a, b: a - b)
+    LAW: ClassVar = law2(lambda domain, a, b: domain.sub(a, b))
     TILELANG: ClassVar = "{0} - {1}"
 
 
@@ -284,6 +335,7 @@ class Mul(Binary):
     name = "algebra.mul"
     traits = traits_def(Pure(), Commutative())
     MEANING: ClassVar = staticmethod(lambda np, a, b: a * b)
+    LAW: ClassVar = law2(lambda domain, a, b: domain.mul(a, b))
     TILELANG: ClassVar = "{0} * {1}"
 
 
@@ -293,6 +345,7 @@ class Div(Binary):
 
     name = "algebra.div"
     MEANING: ClassVar = staticmethod(lambda np, a, b: a / b)
+    LAW: ClassVar = law2(lambda domain, a, b: domain.div(a, b))
     TILELANG: ClassVar = "{0} / {1}"
 
 
@@ -303,6 +356,7 @@ class Max(Binary):
     name = "algebra.max"
     traits = traits_def(Pure(), Commutative())
     MEANING: ClassVar = staticmethod(lambda np, a, b: np.maximum(a, b))
+    LAW: ClassVar = law2(lambda domain, a, b: domain.maximum(a, b))
     TILELANG: ClassVar = "T.max({0}, {1})"
 
 
@@ -313,6 +367,9 @@ class Min(Binary):
     name = "algebra.min"
     traits = traits_def(Pure(), Commutative())
     MEANING: ClassVar = staticmethod(lambda np, a, b: np.minimum(a, b))
+    LAW: ClassVar = law2(
+        lambda domain, a, b: domain.neg(domain.maximum(domain.neg(a), domain.neg(b)))
+    )
     TILELANG: ClassVar = "T.min({0}, {1})"
 
 
@@ -334,6 +391,17 @@ class Select(Elementwise):
     traits = traits_def(Pure())
     MEANING: ClassVar = staticmethod(lambda np, mask, a, b: np.where(mask, a, b))
     TILELANG: ClassVar = "T.if_then_else({0}, {1}, {2})"
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        mask, lhs, rhs = values
+        return domain.select(mask, lhs, rhs)
 
     @classmethod
     def infer_element_type(
@@ -379,6 +447,16 @@ class Cast(Elementwise, HasFolderInterface):
         from cleave.dialects.algebra.dtypes import numpy_dtype
 
         return arrays[0].astype(numpy_dtype(params["element_type"]))
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        return values[0]
 
     @classmethod
     def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:

@@ -1,19 +1,19 @@
 """
 `Operator`: the base of every algebra operator, and the one place where each is defined.
 
-Its class gives the verifier and shape rule, the NumPy meaning, the tensor expression
-(tile dependence), the TileLang emission and the arithmetic cost. These are class-level
-and take plain data (shapes, parameters, arrays), so that the search and the scheduler
-use them without building IR; no pass asks for an operator's name.
+Its class gives the verifier and shape rule, the NumPy meaning, the meaning in the
+domains of the search, the tensor expression (tile dependence), the TileLang emission
+and the arithmetic cost. These are class-level and take plain data (shapes, parameters,
+arrays), so that the search and the scheduler use them without building IR; no pass asks
+for an operator's name.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, cast
 
-from typing_extensions import Self
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Data, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import Commutative
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.dialects.algebra.params import Param, Params
@@ -33,11 +34,17 @@ from cleave.dialects.dims import Dim
 from cleave.dialects.facts import Facts
 from cleave.dialects.tensor import TensorType
 
+if TYPE_CHECKING:
+    from cleave.passes.superoptimize.semantics import Domain
+
 MEMORY = "memory"
 """The attribute that says where a tile lives, an `#itgraph.memory`."""
 
 D = TypeVar("D")
 """A dim: an int, a SymbolicDim, or a symbol of the search. Only `==` is asked of it."""
+
+V = TypeVar("V")
+"""A value of a domain of the search."""
 
 NumPy: TypeAlias = Any
 """The numpy module, handed in so that a tool's start-up does not import it."""
@@ -174,6 +181,47 @@ class Operator(IRDLOperation, ABC):
 
         Dims among the parameters are already evaluated to integers.
         """
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        """
+        The meaning in a domain of the search: fingerprints, abstract classes, signs.
+
+        `shapes` are the operands'. An operator that does not say what it means there
+        cannot be part of a graph that is searched; raises NotImplementedError.
+        """
+        raise NotImplementedError(f"'{cls.name}' op: has no meaning in a finite field")
+
+    @classmethod
+    def search_params(
+        cls, shapes: Sequence[tuple[Any, ...]], seen: Sequence[Params]
+    ) -> Sequence[Params]:
+        """
+        The parameters that the search tries on operands of these shapes; `seen` are
+        those in the graph that it began with.
+        """
+        return seen
+
+    @classmethod
+    def without_views(
+        cls, shapes: Sequence[tuple[Any, ...]], params: Params
+    ) -> tuple[Params, Sequence[Sequence[int] | None]]:
+        """
+        The parameters left when transpositions that they ask for are done beforehand,
+        and the permutation of each operand that does it (None for none).
+        """
+        return params, [None] * len(shapes)
+
+    @classmethod
+    def commutes(cls) -> bool:
+        """Whether the order of the operands does not matter."""
+        return cls.has_trait(Commutative())
 
     @classmethod
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from xdsl.dialects.builtin import I64, ArrayAttr, IntegerAttr
 from xdsl.interfaces import (
@@ -15,7 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Pure
 
-from cleave.dialects.algebra.operator import Array, D, NumPy, Operator
+from cleave.dialects.algebra.operator import Array, D, NumPy, Operator, V
 from cleave.dialects.algebra.params import Axes, Axis, DimParam, DimsParam, Params
 from cleave.dialects.algebra.tensor_expression import (
     Index,
@@ -25,6 +25,9 @@ from cleave.dialects.algebra.tensor_expression import (
 from cleave.dialects.dims import Dim, floordiv, mod
 from cleave.dialects.facts import Facts
 from cleave.dialects.tensor import DimAttr, Shape, TensorType
+
+if TYPE_CHECKING:
+    from cleave.passes.superoptimize.semantics import Domain
 
 
 class View(Operator):
@@ -97,6 +100,20 @@ class Split(View):
         return np.moveaxis(array.reshape(parts), dim, 0)
 
     @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        count, *rest = cls.infer_shape(shapes, params)
+        dim: int = params["dim"]
+        parts = domain.reshape(values[0], (*rest[:dim], count, *rest[dim:]))
+        others = (axis for axis in range(len(rest) + 1) if axis != dim)
+        return domain.transpose(parts, (dim, *others))
+
+    @classmethod
     def tensor_expression(
         cls, shapes: Sequence[tuple[Any, ...]], params: Params
     ) -> TensorExpression:
@@ -141,6 +158,16 @@ class Reshape(View, HasFolderInterface, HasCanonicalizationPatternsInterface):
         cls, np: NumPy, arrays: Sequence[Array], params: Params, shape: tuple[int, ...]
     ) -> Array:
         return arrays[0].reshape(shape)
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        return domain.reshape(values[0], params["shape"])
 
     @classmethod
     def tensor_expression(
@@ -203,6 +230,16 @@ class Transpose(View, HasFolderInterface, HasCanonicalizationPatternsInterface):
         cls, np: NumPy, arrays: Sequence[Array], params: Params, shape: tuple[int, ...]
     ) -> Array:
         return arrays[0].transpose(params["permutation"])
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        return domain.transpose(values[0], params["permutation"])
 
     @classmethod
     def tensor_expression(

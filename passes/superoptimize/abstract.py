@@ -2,9 +2,9 @@
 Abstract classes: what a value is made of, without where in the tensor it is.
 
 The class of a value is the scalar that it is on constant tensors, with every dim that
-was reduced as a formal factor. This is what Mirage's axioms amount to (sums commute with
-sums and with factors, products and quotients reassociate and distribute), decided by
-comparing multisets instead of asking a solver (superoptimizer.md 1.2 and 2.2).
+was reduced as a formal factor. This is what Mirage's axioms amount to (sums commute
+with sums and with factors, products and quotients reassociate and distribute), decided
+by comparing multisets instead of asking a solver (superoptimizer.md 1.2 and 2.2).
 
 A class is a polynomial, a multiset of monomials; a monomial is a multiset of factors
 over a multiset of factors, *not* cancelled, because a factor that the target does not
@@ -16,6 +16,7 @@ Classes only prune: they decide what is looked at, never what is equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from typing import Any, TypeAlias
 
 from cleave.passes.superoptimize.semantics import Dim, Shape
@@ -53,6 +54,7 @@ class Abstraction:
         self._class_ids: dict[Polynomial, Class] = {}
         self._memo: dict[tuple[Any, ...], Class] = {}
         self._dim_bits: dict[Dim, int] = {}
+        self.without_shifts = False
         self._maxima: set[int] = set()
         """Factors that are the maximum of something."""
 
@@ -90,6 +92,19 @@ class Abstraction:
         """The prime dims among factors as a bit set."""
         dims = [self.factors[f][1] for f in factors if self.factors[f][0] == "dim"]
         return self.dim_mask(dims)
+
+    def ignoring_shifts(self) -> Abstraction:
+        """
+        The same classes, except that a maximum does not count in a sum.
+
+        There it is nearly always a shift of an exponent, which may be or not be there:
+        with the class that softmax has without its shift as a second target, the search
+        finds both forms. (Fingerprints decide whether they are equal.)
+        """
+        other = copy(self)
+        other.without_shifts = True
+        other._memo = {}
+        return other
 
     # Products and quotients
 
@@ -140,17 +155,12 @@ class Abstraction:
     # Sums
 
     def add(self, a: Class, b: Class) -> Class:
-        """
-        The sum, with maxima left out of sums that have other terms.
-
-        A maximum in a sum is nearly always a shift of an exponent, which may be there or
-        not; as it does not count, the search finds softmax with and without it.
-        """
         key = ("+", a, b) if a <= b else ("+", b, a)
         if (known := self._memo.get(key)) is None:
             terms = [*self.terms(a), *self.terms(b)]
-            others = [t for t in terms if self._maxima.isdisjoint(t[0])]
-            terms = others or terms
+            if self.without_shifts:
+                others = [t for t in terms if self._maxima.isdisjoint(t[0])]
+                terms = others or terms
             if self.distribute or len(terms) == 1:
                 known = self.intern(terms)
             else:

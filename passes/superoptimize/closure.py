@@ -165,10 +165,12 @@ class Closure:
             leaf.source: self._source_class(leaf.source) for leaf in graph.leaves
         }
         classes = graph.evaluate(self.abstraction, sources)
+        unshifted = graph.evaluate(self.abstraction.ignoring_shifts(), sources)
         shapes, elements = graph.shapes(), graph.elements()
         dims = [self.abstraction.dim_mask(shape) for shape in shapes]
         for output in graph.outputs:
             self.contexts.add(classes[output], dims[output])
+            self.contexts.add(unshifted[output], dims[output])
         for value in reversed(range(len(classes))):
             if not self.contexts.admits(classes[value], dims[value]):
                 self.contexts.add(classes[value], dims[value])
@@ -305,8 +307,8 @@ class Closure:
 
     def _moves_for(self, a: Class, b: Class) -> tuple[Move, ...]:
         """
-        The moves on two values of these classes whose class fits before the reduced dims
-        are counted in, which only makes it larger.
+        The moves on two values of these classes whose class fits before the reduced
+        dims are counted in, which only makes it larger.
         """
         if (known := self._pair_moves.get((a, b))) is None:
             unit = ((1, 1),) * 2

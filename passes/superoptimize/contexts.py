@@ -2,14 +2,15 @@
 The pruning test: can a value of this class and shape still become part of the target?
 
 A *context* is something that has to be computed as a whole: the target, the argument of
-every function in it, every denominator. A value may be part of a context if some cofactor
-times its class is contained in the context's class. Two rules follow (paper section 4,
-superoptimizer.md 2.2):
+every function in it, every denominator. A value may be part of a context if some
+cofactor times its class is contained in the context's class. Two rules follow (paper
+section 4, superoptimizer.md 2.2):
 
 * a class that fits into no context is pruned;
-* *live dims*: each dim of the value's shape is either still to be reduced, and then it is
-  in the cofactor, or it is a dim of what the context's value is used for. This is the
-  paper's pruning by eventually-reduced dims, for every tensor and without annotations.
+* *live dims*: each dim of the value's shape is either still to be reduced, and then it
+  is in the cofactor, or it is a dim of what the context's value is used for. This is
+  the paper's pruning by eventually-reduced dims, for every tensor and without
+  annotations.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Contexts:
         self._live: dict[Class, tuple[int, ...]] = {}
 
     def add(self, target: Class, dims: int) -> None:
-        """Add a target whose value has the given dims (a bit set), and all inside it."""
+        """
+        Add a target whose value has the given dims (a bit set), and all inside it.
+        """
         self._visit(self.abstraction.polynomials[target], dims)
         self._live.clear()
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cleave.passes.superoptimize.graph import Number
+import numpy as np
+
+from cleave.passes.superoptimize.graph import Dims, Number
 from cleave.passes.superoptimize.semantics import Undefined
 from cleave.passes.superoptimize.signs import Sign, Signed, Signs
 from cleave.passes.superoptimize.space import Producer, Space
@@ -30,10 +32,15 @@ class Derivations:
     outputs: Sequence[int]
     originals: frozenset[Producer]
     producers: dict[int, list[Producer]]
+    tensors: Mapping[int, int]
 
     @classmethod
     def of(
-        cls, space: Space, outputs: Sequence[int], originals: Iterable[Producer]
+        cls,
+        space: Space,
+        dims: Dims,
+        outputs: Sequence[int],
+        originals: Iterable[Producer],
     ) -> Derivations:
         """All producers of all values that the outputs may be computed from."""
         producers = {
@@ -41,7 +48,15 @@ class Derivations:
             for value in space.reachable(outputs)
             if space.values[value].leaf is None
         }
-        return cls(space, outputs, frozenset(originals), producers)
+        tensors = tensors_of_parts(space, dims)
+        return cls(space, outputs, frozenset(originals), producers, tensors)
+
+    def tensor(self, value: int) -> int:
+        """
+        A number for the tensor that a value is when its parts are put together: equal
+        for values that are the same tensor, whole or in parts.
+        """
+        return self.tensors.get(value, value)
 
     def keep(self, wanted: Callable[[int, Producer], bool]) -> int:
         """
@@ -100,51 +115,53 @@ def drop_undefined(derivations: Derivations) -> int:
     Drop producers that are not certain to be defined wherever the graph is.
 
     What the graph itself divides by, takes roots or logarithms of, is assumed to be
-    fit for it; signs of everything else follow. Returns the number of dropped producers.
+    fit for it, whole or in parts; the signs of everything else follow. Returns the
+    number of dropped producers.
     """
-    space = derivations.space
-    assuming = Signs(assuming=True)
-    signs = _leaf_signs(space)
-    for value, producers in derivations.producers.items():
-        for producer in producers:
-            if producer in derivations.originals:
-                _sign_of(space, assuming, producer, signs)
-    signs.update(assuming.assumed)
-    proving = Signs(assuming=False)
-    changed = True
-    while changed:
-        changed = False
-        for value, producers in derivations.producers.items():
-            for producer in producers:
-                known = signs.get(value, Sign.UNKNOWN)
-                more = known | (_sign_of(space, proving, producer, signs) or known)
-                if more != known:
-                    signs[value] = more
-                    changed = True
-    return derivations.keep(
-        lambda value, producer: _sign_of(space, proving, producer, signs) is not None
-    )
+    signs = _SignsOfTensors(derivations)
+    signs.infer()
+    return derivations.keep(lambda value, producer: signs.of(producer) is not None)
 
 
-def _leaf_signs(space: Space) -> dict[int, Sign]:
-    numbers = Signs(assuming=False)
-    return {
-        number: numbers.number(value.leaf.source.value).sign
-        for number, value in enumerate(space.values)
-        if value.leaf is not None and isinstance(value.leaf.source, Number)
-    }
+class _SignsOfTensors:
+    """What is known of the sign of each tensor."""
 
+    def __init__(self, derivations: Derivations) -> None:
+        self.derivations = derivations
+        self.signs: dict[int, Sign] = {}
+        numbers = Signs(assuming=False)
+        for number, value in enumerate(derivations.space.values):
+            if value.leaf is not None and isinstance(value.leaf.source, Number):
+                self.signs[number] = numbers.number(value.leaf.source.value).sign
 
-def _sign_of(
-    space: Space, domain: Signs, producer: Producer, signs: Mapping[int, Sign]
-) -> Sign | None:
-    """The sign of a producer's result, or None if that is not known to be defined."""
-    operands = [Signed(signs.get(v, Sign.UNKNOWN), v) for v in producer.operands]
-    shapes = space.operand_shapes(producer)
-    try:
-        return space.steps[producer.step].interpret(domain, operands, shapes).sign
-    except Undefined:
-        return None
+    def of(self, producer: Producer, domain: Signs | None = None) -> Sign | None:
+        """The sign of a producer's result; None if that is not known to be defined."""
+        space = self.derivations.space
+        tensors = map(self.derivations.tensor, producer.operands)
+        operands = [Signed(self.signs.get(t, Sign.UNKNOWN), t) for t in tensors]
+        step, shapes = space.steps[producer.step], space.operand_shapes(producer)
+        domain = domain or Signs(assuming=False)
+        try:
+            return step.interpret(domain, operands, shapes).sign
+        except Undefined:
+            return None
+
+    def infer(self) -> None:
+        assuming = Signs(assuming=True)
+        for producer in self.derivations.originals:
+            self.of(producer, assuming)
+        self.signs.update(assuming.assumed)
+        while any([self._improve(value) for value in self.derivations.producers]):
+            pass
+
+    def _improve(self, value: int) -> bool:
+        """Learn about a value from its producers; whether there was anything new."""
+        tensor = self.derivations.tensor(value)
+        before = sign = self.signs.get(tensor, Sign.UNKNOWN)
+        for producer in self.derivations.producers[value]:
+            sign |= self.of(producer) or Sign.UNKNOWN
+        self.signs[tensor] = sign
+        return sign != before
 
 
 def drop_synonyms(derivations: Derivations) -> int:
@@ -169,3 +186,37 @@ def _rank(space: Space, producer: Producer) -> tuple[int, int, str]:
     """What decides between synonyms: cost, operands, and the text at last."""
     cost = space.cost(producer)
     return cost, len(producer.operands), str(space.steps[producer.step])
+
+
+def tensors_of_parts(space: Space, dims: Dims) -> dict[int, int]:
+    """
+    For each value with a split dim, a number for the tensor that it is when its parts
+    are put together: the number of that value if it is there, or a negative one.
+    """
+    tensors: dict[int, int] = {}
+    others: dict[tuple[object, bytes], int] = {}
+    for number, value in enumerate(space.values):
+        shape = list(space.shapes[value.type])
+        array = value.fingerprint.p
+        is_whole = True
+        for split in dims.splits:
+            if shape.count(split.count) == shape.count(split.part) == 1:
+                is_whole = False
+                count, part = shape.index(split.count), shape.index(split.part)
+                parts = array.shape[count + 1] * array.shape[part + 1]
+                array = np.moveaxis(
+                    array, count + 1, part if count < part else part + 1
+                )
+                del shape[count]
+                part -= count < part
+                shape[part] = split.dim
+                extents = array.shape
+                array = array.reshape(*extents[: part + 1], parts, *extents[part + 3 :])
+        if not is_whole:
+            type_ = space.type_of(tuple(shape), space.elements[value.type])
+            key = (type_, array.tobytes())
+            whole = space.find(*key)
+            tensors[number] = (
+                others.setdefault(key, -1 - len(others)) if whole is None else whole
+            )
+    return tensors

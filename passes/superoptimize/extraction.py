@@ -2,9 +2,10 @@
 Reading off graphs: every way to derive the outputs, each once, smallest first.
 
 The derivations form an AND-OR graph: a value needs one of its producers, a producer all
-of its operands. A graph chooses one producer for every value it uses (two nodes with one
-value would be one node), so choosing values from the outputs downwards, with a lower
-bound on what is still to come, enumerates the graphs of each cost without repetition.
+of its operands. A graph chooses one producer for every value it uses (two nodes with
+one value would be one node), so choosing values from the outputs downwards, with a
+lower bound on what is still to come, enumerates the graphs of each cost without
+repetition.
 """
 
 from __future__ import annotations
@@ -12,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from cleave.passes.superoptimize.derivations import Derivations
-from cleave.passes.superoptimize.graph import Dims, Leaf, Node, SearchGraph
+from cleave.passes.superoptimize.graph import Leaf, Node, SearchGraph
 from cleave.passes.superoptimize.limits import Clock, Limits
 from cleave.passes.superoptimize.space import Producer, Space
 
@@ -36,9 +35,7 @@ class Extraction:
     whole, say a product once for each half of a split dim and once for all of it.
     """
 
-    def __init__(
-        self, derivations: Derivations, dims: Dims, limits: Limits, clock: Clock
-    ) -> None:
+    def __init__(self, derivations: Derivations, limits: Limits, clock: Clock) -> None:
         self.derivations = derivations
         self.limits = limits
         self.clock = clock
@@ -65,7 +62,6 @@ class Extraction:
             value: min((choice.cost for choice in choices), default=0)
             for value, choices in self._choices.items()
         }
-        self._tensors = tensors_of_parts(derivations, dims)
         self._visited = 0
         self._found = 0
 
@@ -101,7 +97,7 @@ class Extraction:
             return
         value = max(pending, key=self._order.__getitem__)
         # The same tensor in parts or whole is already computed.
-        tensor = self._tensors.get(value, value)
+        tensor = self.derivations.tensor(value)
         if tensors.get(tensor, value) != value:
             self.useless += 1
             return
@@ -180,41 +176,3 @@ def build_graph(
     return SearchGraph(
         tuple(leaves.values()), nodes, tuple(numbers[output] for output in outputs)
     )
-
-
-def tensors_of_parts(derivations: Derivations, dims: Dims) -> dict[int, int]:
-    """
-    For each value with a split dim, a number for the tensor that it is when its parts
-    are put together: the number of that value if it is there, or a negative one. Equal
-    numbers mean the same tensor.
-    """
-    space = derivations.space
-    tensors: dict[int, int] = {}
-    others: dict[tuple[object, bytes], int] = {}
-    for value in derivations.producers:
-        shape = list(space.shape(value))
-        array = space.values[value].fingerprint.p
-        is_whole = True
-        for split in dims.splits:
-            if shape.count(split.count) == shape.count(split.part) == 1:
-                is_whole = False
-                count, part = shape.index(split.count), shape.index(split.part)
-                parts = array.shape[count + 1] * array.shape[part + 1]
-                array = np.moveaxis(
-                    array, count + 1, part if count < part else part + 1
-                )
-                del shape[count]
-                part -= count < part
-                shape[part] = split.dim
-                extents = array.shape
-                array = array.reshape(*extents[: part + 1], parts, *extents[part + 3 :])
-        if not is_whole:
-            type_ = space.type_of(
-                tuple(shape), space.elements[space.values[value].type]
-            )
-            key = (type_, array.tobytes())
-            whole = space.find(*key)
-            tensors[value] = (
-                others.setdefault(key, -1 - len(others)) if whole is None else whole
-            )
-    return tensors

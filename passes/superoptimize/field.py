@@ -63,6 +63,14 @@ class FieldValue:
         return self.map(lambda x: x.reshape(x.shape[0], *ones, *x.shape[dropped:]))
 
 
+@dataclass(frozen=True, slots=True)
+class Radicand:
+    """What a square root was taken of."""
+
+    p: Array
+    is_square: NDArray[np.bool_]
+
+
 @lru_cache(maxsize=8)
 def _exponential_tables(seed: int) -> tuple[Array, Array]:
     """
@@ -95,8 +103,8 @@ class Field:
         self.seed = seed
         self.extent = extent
         self.trial = np.arange(samples) % TRIALS
-        self.squares: list[NDArray[np.bool_]] | None = None
-        """If a list: each square root adds which samples have only squares under it."""
+        self.radicands: list[Radicand] | None = None
+        """If a list: each square root adds what is under it."""
         self._low, self._high = _exponential_tables(seed)
         self._generator = np.random.default_rng([seed, 2])
         self._keys: dict[tuple[str, int], NDArray[np.uint64]] = {}
@@ -116,8 +124,8 @@ class Field:
         A scalar.
 
         Integers and short binary fractions are exact. Any other number, and the extent
-        of a symbolic dim, is generic, one for each distinct value: what is equal for all
-        of them is equal for this one. Positive ones are squares, as real ones are.
+        of a symbolic dim, is generic, one for each distinct value: what is equal for
+        all of them is equal for this one. Positive ones are squares, as real ones are.
         """
         if isinstance(value, int | float):
             if not isfinite(value):
@@ -201,11 +209,11 @@ class Field:
     def sqrt(self, a: FieldValue) -> FieldValue:
         p = modular.root(a.p, P)
         q = None if a.q is None else modular.root(a.q, Q)
-        if self.squares is not None:
-            axes = tuple(range(1, a.p.ndim))
-            self.squares.append((p * p % P == a.p).all(axis=axes))
+        if self.radicands is not None:
+            is_square = p * p % P == a.p
             if q is not None:
-                self.squares.append((q * q % Q == a.q).all(axis=axes))
+                is_square &= q * q % Q == a.q
+            self.radicands.append(Radicand(a.p, is_square))
         return FieldValue(p, q)
 
     def opaque(self, name: str, *args: FieldValue) -> FieldValue:

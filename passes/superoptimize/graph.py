@@ -3,14 +3,15 @@ Graphs of the search: plain, immutable data, and their evaluation in any domain.
 
 Values are numbered, leaves first and then the nodes in order. A leaf is an input, a
 number or a generated tensor, seen through views that cost nothing: transposed, reshaped
-or split. Shapes are tuples of dims, and everything numeric is of one element type, since
-roundings are not part of the algebra.
+or split. Shapes are tuples of dims, and everything numeric is of one element type,
+since roundings are not part of the algebra.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 from cleave.passes.superoptimize.semantics import (
@@ -64,7 +65,9 @@ class Number:
 
 @dataclass(frozen=True)
 class Generated:
-    """A tensor computed from positions, or filled with a number; generic to the search."""
+    """
+    A tensor computed from positions, or filled with a number; generic to the search.
+    """
 
     step: Step
     shape: Shape
@@ -181,20 +184,15 @@ class Dims:
         """
         Extents for the given dims, their primes and their products.
 
-        Primes are alternately `size` and `size + 1`; they need not differ, because
-        which shapes fit is decided by name. A split has as many parts as each has
-        elements when `size` is 2, and one part more otherwise.
+        Every prime has the same: they need not differ, because which shapes fit is
+        decided by name. The parts of a split dim have 2 elements.
         """
         extents: dict[Dim, int] = {1: 1}
-        for split in self.splits:
-            extents[split.part] = 2
-            extents[split.count] = size
+        extents.update((split.part, 2) for split in self.splits)
+        dims = {*dims, *(split.dim for split in self.splits)}
         for dim in dims:
             for prime in self.primes(dim):
-                extents.setdefault(prime, size + len(extents) % 2)
-        for dim in [*dims, *(split.dim for split in self.splits)]:
-            extent = 1
-            for prime in self.primes(dim):
-                extent *= extents[prime]
-            extents[dim] = extent
+                extents.setdefault(prime, size)
+        for dim in dims:
+            extents[dim] = prod(extents[prime] for prime in self.primes(dim))
         return extents

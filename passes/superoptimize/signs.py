@@ -37,8 +37,8 @@ class Signs:
     """
     The domain of signs (`semantics.Domain`).
 
-    An operation whose operands are not known to be in its domain raises `Undefined`, or,
-    with `assuming`, adds to `assumed` what has to hold.
+    An operation whose operands are not known to be in its domain raises `Undefined`,
+    or, with `assuming`, adds to `assumed` what has to hold.
     """
 
     def __init__(self, *, assuming: bool) -> None:

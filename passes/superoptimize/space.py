@@ -109,7 +109,9 @@ class Space:
         return known
 
     def add_node(self, cls: Class, value: int) -> None:
-        """Note that a value has a class; it then waits to be combined with the others."""
+        """
+        Note that a value has a class; it then waits to be combined with the others.
+        """
         node = (cls, value)
         if node not in self._known_nodes:
             self._known_nodes.add(node)
@@ -130,7 +132,9 @@ class Space:
         return 0 if self.steps[producer.step].operator.IS_VIEW else 1
 
     def reachable(self, values: Iterable[int]) -> set[int]:
-        """The values that some derivation of the given ones uses, themselves included."""
+        """
+        The values that some derivation of the given ones uses, themselves included.
+        """
         seen: set[int] = set()
         waiting = list(values)
         while waiting:
