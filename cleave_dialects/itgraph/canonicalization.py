@@ -39,9 +39,10 @@ class DropUnusedViews(RewritePattern):
         lets = _used_lets(op, views)
         if not unused and len(lets) == len(op.lets):
             return
+        level = op.with_views(views, lets)
         for argument in unused:
             rewriter.erase_block_argument(argument)
-        rewriter.replace(op, op.with_views(views, lets))
+        rewriter.replace(op, level)
 
 
 def _used_lets(level: Level, views: Sequence[View]) -> list[Let]:
@@ -90,10 +91,10 @@ class DropUnusedStates(RewritePattern):
             return
         states, contributions = op.states, op.contributions
         rewriter.replace(op.terminator, NextOp([contributions[i] for i in kept]))
+        loop = op.rebuilt(op.views, op.lets, [states[i] for i in kept])
         for position, argument in enumerate(arguments):
             if position not in kept:
                 rewriter.erase_block_argument(argument)
-        loop = op.rebuilt(op.views, op.lets, [states[position] for position in kept])
         results = dict(zip(kept, loop.finals, strict=True))
         rewriter.replace(op, loop, [results.get(i) for i in range(len(arguments))])
 

@@ -107,8 +107,8 @@ class Level(IRDLOperation, ABC):
     @abstractmethod
     def with_views(self, views: Sequence[View], lets: Sequence[Let]) -> Level:
         """
-        A new level that takes over the body of this one, whose block arguments already
-        are those of `views`.
+        A new level that takes over the body of this one; the caller brings the block
+        arguments in line with `views`.
         """
 
     @abstractmethod

@@ -135,8 +135,8 @@ class LoopOp(Level, HasCanonicalizationPatternsInterface):
         self, views: Sequence[View], lets: Sequence[Let], states: Sequence[State]
     ) -> LoopOp:
         """
-        A new loop that takes over the body of this one, whose block arguments and
-        terminator already are those of `views` and `states`.
+        A new loop that takes over the body of this one; the caller brings the block
+        arguments and the terminator in line with `views` and `states`.
         """
         body = self.detach_region(self.body)
         return LoopOp(

@@ -165,12 +165,13 @@ class PlanOp(IRDLOperation):
         self._require_declared(names_in(type_.dims), f"type {type_}")
 
     def _verify_outputs(self) -> None:
-        if not isinstance(last := self.body.block.last_op, ReturnOp):
-            self.refuse("does not end in itgraph.return")
-        if (given := len(last.values)) != len(self.outputs):
-            self.refuse(f"declares {len(self.outputs)} results but returns {given}")
+        values = self.return_op.values
+        if len(values) != len(self.outputs):
+            self.refuse(
+                f"declares {len(self.outputs)} results but returns {len(values)}"
+            )
         for position, (value, declared) in enumerate(
-            zip(last.values, self.outputs, strict=True)
+            zip(values, self.outputs, strict=True)
         ):
             if value.type != declared:
                 self.refuse(
