@@ -29,6 +29,7 @@ MatMul+MatMul, SwiGLU and GEMM for sm_90a:
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import logging
 import math
 import shlex
@@ -133,10 +134,8 @@ def build(module: GeneratedModule, arch: str, folder: Path) -> BuiltPlan:
 
 
 def _require_tilelang() -> None:
-    try:
-        import_module("tilelang")
-    except ImportError as error:
-        raise LoweringError(f"TileLang cannot be imported: {error}") from error
+    if importlib.util.find_spec("tilelang") is None:
+        raise LoweringError("TileLang is not installed")
 
 
 def nvcc_options(pass_configs: Mapping[str, PassConfig]) -> list[str]:
@@ -232,11 +231,11 @@ def _tilelang_lower(
     compile_device: bool = False,
 ) -> Any:
     """TileLang's artifact: CUDA text and, if compiled, a module that launches it."""
-    tilelang: Any = import_module("tilelang")
-    tvm = tilelang.tvm
-    target = tvm.target.Target({"kind": "cuda", "arch": arch})
     configs = dict(kernel.pass_configs)
     try:
+        tilelang: Any = import_module("tilelang")
+        tvm = tilelang.tvm
+        target = tvm.target.Target({"kind": "cuda", "arch": arch})
         with _quiet(), tvm.transform.PassContext(opt_level=3, config=configs), target:
             return tilelang.lower(
                 function(),

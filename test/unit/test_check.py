@@ -100,7 +100,10 @@ def test_infinities_must_be_those_of_the_reference() -> None:
 
 
 def test_nothing_equals_a_reference_that_is_nan() -> None:
-    result = check(double, lambda x: torch.full_like(x, torch.nan))
+    def undefined(x: Tensor) -> Tensor:
+        return torch.full_like(x, torch.nan)
+
+    result = check(double, undefined)
     assert result.wrong_elements == 16 * 8
 
 

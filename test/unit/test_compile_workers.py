@@ -1,0 +1,141 @@
+"""
+Compiling processes that fail in every way. Their modules fail before they get as far as
+TileLang, so that a process starts in a fraction of a second.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_all
+from cleave.lowering.toolchain import find_nvcc
+
+GENERATED = Path(__file__).parents[1] / "generated"
+
+PLAN: dict[str, Any] = {
+    "name": "x",
+    "args": [{"name": "a", "shape": [4], "dtype": "float32"}],
+    "results": [{"name": "b", "shape": [4], "dtype": "float32"}],
+    "temporaries": [],
+    "kernels": [
+        {"function": "kernel_0", "args": ["a", "b"], "pass_configs": {}, "requires": []}
+    ],
+    "sizes": {},
+}
+
+pytestmark = [
+    pytest.mark.skipif(find_nvcc() is None, reason="no nvcc"),
+]
+pytest.importorskip("tilelang")
+
+
+def job(folder: Path, name: str, body: str) -> CompileJob:
+    module = folder / f"{name}.py"
+    module.write_text(f"PLAN = {PLAN!r}\n{body}\n")
+    return CompileJob(name, module, "sm_90a", folder / name)
+
+
+def reason(outcome: CompileOutcome) -> str:
+    assert outcome.built is None
+    assert outcome.reason is not None
+    assert "\n" not in outcome.reason
+    return outcome.reason
+
+
+def test_each_failure_is_a_reason_and_the_others_go_on(tmp_path: Path) -> None:
+    hangs = "import time; time.sleep(600)"
+    crashes = "import os, sys; print('stack smashed', file=sys.stderr); os.abort()"
+    jobs = [
+        job(tmp_path, "raises", "raise OverflowError('too many tiles')"),
+        job(tmp_path, "hangs", hangs),
+        job(tmp_path, "crashes", crashes),
+        job(tmp_path, "exits", "raise SystemExit(3)"),
+        job(tmp_path, "grows", "x = bytearray(4 << 30)"),
+        job(tmp_path, "speaks", "print('{}'); raise OSError(1, 'after all')"),
+    ]
+    seen: list[CompileOutcome] = []
+    outcomes = compile_all(
+        jobs, workers=1, seconds=2, memory_bytes=1 << 30, done=seen.append
+    )
+    assert [outcome.job.name for outcome in outcomes] == [j.name for j in jobs]
+    assert seen == outcomes
+    reasons = {outcome.job.name: reason(outcome) for outcome in outcomes}
+    assert reasons["raises"].endswith("raises.py: OverflowError: too many tiles")
+    assert reasons["hangs"] == "compilation took more than 2 s"
+    assert reasons["crashes"] == ("the compiling process died (SIGABRT; stack smashed)")
+    assert reasons["exits"] == "the compiling process died (exit status 3)"
+    assert "MemoryError" in reasons["grows"]
+    assert reasons["speaks"].endswith("PermissionError: [Errno 1] after all")
+    assert 2 <= outcomes[1].seconds < 5
+
+
+def test_nothing_is_left_running(tmp_path: Path) -> None:
+    """Neither the process nor what it started outlives the time limit."""
+    note = tmp_path / "pids"
+    body = (
+        "import os, subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        f"open({str(note)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
+        "time.sleep(600)"
+    )
+    (outcome,) = compile_all([job(tmp_path, "hangs", body)], seconds=2)
+    assert reason(outcome) == "compilation took more than 2 s"
+    assert_gone(note)
+
+
+def test_an_interruption_ends_the_processes(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    body = (
+        f"import os, time; open({str(note)!r}, 'w').write(f'{{os.getpid()}}')\n"
+        "time.sleep(600)"
+    )
+
+    def interrupt(outcome: CompileOutcome) -> None:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    jobs = [job(tmp_path, "fails", "raise ValueError"), job(tmp_path, "hangs", body)]
+    with pytest.raises(KeyboardInterrupt):
+        compile_all(jobs, workers=2, done=interrupt)
+    assert_gone(note)
+
+
+def test_no_jobs_no_processes() -> None:
+    assert compile_all([]) == []
+
+
+def test_a_process_builds_one_candidate_after_another(tmp_path: Path) -> None:
+    jobs = [
+        CompileJob(name, GENERATED / f"{name}.py", "sm_90a", tmp_path / name)
+        for name in ("matmul", "chain_without_registers")
+    ]
+    outcomes = compile_all(jobs, workers=1)
+    for outcome in outcomes:
+        assert outcome.reason is None
+        assert outcome.built is not None
+        assert outcome.built.folder == outcome.job.folder
+        assert outcome.built.plan.name == outcome.built.kernels[0].reports[0].name[:-7]
+    # The second one finds TileLang imported.
+    assert outcomes[1].seconds < outcomes[0].seconds
+
+
+def assert_gone(note: Path) -> None:
+    for pid in map(int, note.read_text().split()):
+        for _ in range(200):
+            try:
+                os.kill(pid, 0)
+                state = (
+                    Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+                )
+            except (ProcessLookupError, FileNotFoundError):
+                break
+            # An orphan that nobody reaps here is dead all the same.
+            if state == "Z":
+                break
+            time.sleep(0.01)
+        else:
+            pytest.fail(f"process {pid} still runs")
