@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
@@ -12,7 +13,12 @@ from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.passes.memory.copies import insert_copies
 from cleave.passes.memory.layouts import infer_layouts
-from cleave.passes.memory.placement import default_threads, place_kernel
+from cleave.passes.memory.placement import (
+    default_specialization,
+    default_threads,
+    place_kernel,
+    warps_along,
+)
 
 
 @dataclass(frozen=True)
@@ -27,12 +33,17 @@ class PlanMemoryPass(ModulePass):
       elementwise operators and stops at others.
     * Operands of tensor cores are loaded into swizzled SMEM. A computed left operand
       stays in registers if it is a fragment; a computed right operand is copied to SMEM.
+    * The warpgroups of a kernel divide the rows of its matmuls, or the columns where there
+      are fewer than 64 rows for each; then every computed operand goes through SMEM.
     * A row vector that meets a tile of another layout is copied through SMEM.
     * A fragment of a narrow type is staged in swizzled SMEM before it is stored.
 
     `threads`, `stages` and `swizzle` set the kernels' launch: threads of a threadblock
     (by default a warpgroup for each 64 rows of the matmuls, two at most), stages of the
     software pipeline, and the panel width of L2 rasterization (0 for none).
+    `specialization` says how TileLang divides warps into those that load and those that
+    compute: `single-loop` is its older planner, right for one loop only, `role-based` its
+    newer one, `none` neither.
 
     Before:
         %s = algebra.matmul %tq, %tk transpose_rhs : !algebra.tensor<[BM, BL], f32>
@@ -46,6 +57,7 @@ class PlanMemoryPass(ModulePass):
     threads: int | None = None
     stages: int = 2
     swizzle: int = 0
+    specialization: Literal["single-loop", "role-based", "none"] | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for plan in op.ops:
@@ -56,10 +68,13 @@ class PlanMemoryPass(ModulePass):
 
     def plan_kernel(self, kernel: KernelOp) -> None:
         """Plan one kernel in place."""
-        insert_copies(kernel, infer_layouts(kernel))
-        place_kernel(kernel, infer_layouts(kernel))
         kernel.form = StringAttr("pipelined")
         kernel.threads = IntegerAttr(self.threads or default_threads(kernel), i64)
+        kernel.attributes["warps"] = StringAttr(warps_along(kernel))
+        specialization = self.specialization or default_specialization(kernel)
+        kernel.attributes["specialization"] = StringAttr(specialization)
+        insert_copies(kernel, infer_layouts(kernel))
+        place_kernel(kernel, infer_layouts(kernel))
         kernel.stages = IntegerAttr(self.stages, i64)
         if self.swizzle:
             kernel.swizzle = IntegerAttr(self.swizzle, i64)

@@ -193,7 +193,7 @@ def _batch_shape(lhs: tuple[D, ...], rhs: tuple[D, ...]) -> tuple[D, ...]:
     for dim, (a, b) in enumerate(zip(*padded, strict=True)):
         if a != b and a != 1 and b != 1:
             Matmul.refuse(f"batch dim {dim} is {a} in lhs but {b} in rhs")
-        result.append(b if a == 1 else a)
+        result.append(cast(D, b if a == 1 else a))
     return tuple(result)
 
 

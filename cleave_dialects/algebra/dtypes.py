@@ -1,4 +1,4 @@
-"""Element types as NumPy dtypes and by the names that NumPy, torch and TileLang share."""
+"""Element types as NumPy dtypes, and their names in NumPy, PyTorch and TileLang."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute
+from xdsl.utils.hints import isa
 
 _NAMES: dict[type[Attribute], str] = {
     Float16Type: "float16",
@@ -39,7 +40,7 @@ _BY_NAME: dict[str, Attribute] = {
 
 def dtype_name(element_type: Attribute) -> str:
     """`float16`, `bfloat16`, `float32`, `float64`, `bool`, `int32` or `int64`."""
-    if isinstance(element_type, IntegerType):
+    if isa(element_type, IntegerType):
         width = element_type.width.data
         return "bool" if width == 1 else f"int{width}"
     return _NAMES[type(element_type)]

@@ -42,6 +42,18 @@ if TYPE_CHECKING:
 ################################################################################
 
 
+def meaning1(meaning: Callable[[NumPy, Array], Array]) -> staticmethod[..., Array]:
+    """The meaning of a function of one number."""
+    return staticmethod(meaning)
+
+
+def meaning2(
+    meaning: Callable[[NumPy, Array, Array], Array],
+) -> staticmethod[..., Array]:
+    """The meaning of a function of two numbers."""
+    return staticmethod(meaning)
+
+
 def law1(law: Callable[[Domain[Any], Any], Any]) -> staticmethod[..., Any]:
     """The law of a function of one number."""
     return staticmethod(law)
@@ -132,7 +144,7 @@ class Exp(Unary):
     """`e ** x`."""
 
     name = "algebra.exp"
-    MEANING: ClassVar = staticmethod(lambda np, x: np.exp(x))
+    MEANING: ClassVar = meaning1(lambda np, x: np.exp(x))
     LAW: ClassVar = law1(lambda domain, x: domain.exp(x))
     TILELANG: ClassVar = "T.exp({0})"
     EXPONENTIALS: ClassVar = 1
@@ -143,7 +155,7 @@ class Exp2(Unary):
     """`2 ** x`."""
 
     name = "algebra.exp2"
-    MEANING: ClassVar = staticmethod(lambda np, x: np.exp2(x))
+    MEANING: ClassVar = meaning1(lambda np, x: np.exp2(x))
     LAW: ClassVar = law1(
         lambda domain, x: domain.exp(domain.mul(x, domain.number(log(2))))
     )
@@ -156,7 +168,7 @@ class Log(Unary):
     """The natural logarithm."""
 
     name = "algebra.log"
-    MEANING: ClassVar = staticmethod(lambda np, x: np.log(x))
+    MEANING: ClassVar = meaning1(lambda np, x: np.log(x))
     LAW: ClassVar = law1(lambda domain, x: domain.log(x))
     TILELANG: ClassVar = "T.log({0})"
     EXPONENTIALS: ClassVar = 1
@@ -167,7 +179,7 @@ class Log2(Unary):
     """The logarithm to base 2."""
 
     name = "algebra.log2"
-    MEANING: ClassVar = staticmethod(lambda np, x: np.log2(x))
+    MEANING: ClassVar = meaning1(lambda np, x: np.log2(x))
     LAW: ClassVar = law1(
         lambda domain, x: domain.mul(domain.log(x), domain.number(1 / log(2)))
     )
@@ -180,7 +192,7 @@ class Sqrt(Unary):
     """The square root."""
 
     name = "algebra.sqrt"
-    MEANING: ClassVar = staticmethod(lambda np, x: np.sqrt(x))
+    MEANING: ClassVar = meaning1(lambda np, x: np.sqrt(x))
     LAW: ClassVar = law1(lambda domain, x: domain.sqrt(x))
     TILELANG: ClassVar = "T.sqrt({0})"
     EXPONENTIALS: ClassVar = 1
@@ -191,7 +203,7 @@ class Rsqrt(Unary):
     """`1 / sqrt(x)`."""
 
     name = "algebra.rsqrt"
-    MEANING: ClassVar = staticmethod(lambda np, x: 1 / np.sqrt(x))
+    MEANING: ClassVar = meaning1(lambda np, x: 1 / np.sqrt(x))
     LAW: ClassVar = law1(
         lambda domain, x: domain.div(domain.number(1.0), domain.sqrt(x))
     )
@@ -204,7 +216,7 @@ class Square(Unary):
     """`x * x`."""
 
     name = "algebra.square"
-    MEANING: ClassVar = staticmethod(lambda np, x: x * x)
+    MEANING: ClassVar = meaning1(lambda np, x: x * x)
     LAW: ClassVar = law1(lambda domain, x: domain.square(x))
     TILELANG: ClassVar = "{0} * {0}"
 
@@ -214,7 +226,7 @@ class Neg(Unary):
     """`-x`."""
 
     name = "algebra.neg"
-    MEANING: ClassVar = staticmethod(lambda np, x: -x)
+    MEANING: ClassVar = meaning1(lambda np, x: -x)
     LAW: ClassVar = law1(lambda domain, x: domain.neg(x))
     TILELANG: ClassVar = "-{0}"
 
@@ -224,7 +236,7 @@ class Abs(Unary):
     """`|x|`."""
 
     name = "algebra.abs"
-    MEANING: ClassVar = staticmethod(lambda np, x: np.abs(x))
+    MEANING: ClassVar = meaning1(lambda np, x: np.abs(x))
     LAW: ClassVar = law1(lambda domain, x: domain.maximum(x, domain.neg(x)))
     TILELANG: ClassVar = "T.abs({0})"
 
@@ -234,7 +246,7 @@ class Relu(Unary):
     """`max(x, 0)`."""
 
     name = "algebra.relu"
-    MEANING: ClassVar = staticmethod(lambda np, x: np.maximum(x, 0))
+    MEANING: ClassVar = meaning1(lambda np, x: np.maximum(x, 0))
     LAW: ClassVar = law1(lambda domain, x: domain.maximum(x, domain.number(0.0)))
     TILELANG: ClassVar = "T.max({0}, 0.0)"
 
@@ -244,7 +256,7 @@ class Tanh(Unary):
     """The hyperbolic tangent."""
 
     name = "algebra.tanh"
-    MEANING: ClassVar = staticmethod(lambda np, x: np.tanh(x))
+    MEANING: ClassVar = meaning1(lambda np, x: np.tanh(x))
     TILELANG: ClassVar = "T.tanh({0})"
     EXPONENTIALS: ClassVar = 1
 
@@ -255,7 +267,7 @@ class Sigmoid(Unary):
 
     name = "algebra.sigmoid"
     # Written with tanh, which saturates where exp(-x) would overflow.
-    MEANING: ClassVar = staticmethod(lambda np, x: 0.5 * (1 + np.tanh(0.5 * x)))
+    MEANING: ClassVar = meaning1(lambda np, x: 0.5 * (1 + np.tanh(0.5 * x)))
     TILELANG: ClassVar = "1.0 / (1.0 + T.exp(-{0}))"
     FLOPS: ClassVar = 3
     EXPONENTIALS: ClassVar = 1
@@ -266,7 +278,7 @@ class Silu(Unary):
     """`x * sigmoid(x)`."""
 
     name = "algebra.silu"
-    MEANING: ClassVar = staticmethod(lambda np, x: x * 0.5 * (1 + np.tanh(0.5 * x)))
+    MEANING: ClassVar = meaning1(lambda np, x: x * 0.5 * (1 + np.tanh(0.5 * x)))
     TILELANG: ClassVar = "{0} / (1.0 + T.exp(-{0}))"
     FLOPS: ClassVar = 3
     EXPONENTIALS: ClassVar = 1
@@ -284,7 +296,7 @@ class Erf(Unary):
     """The error function."""
 
     name = "algebra.erf"
-    MEANING: ClassVar = staticmethod(_erf)
+    MEANING: ClassVar = meaning1(_erf)
     TILELANG: ClassVar = "T.erf({0})"
     EXPONENTIALS: ClassVar = 1
 
@@ -294,9 +306,7 @@ class Gelu(Unary):
     """`x * (1 + erf(x / sqrt(2))) / 2`, the exact form."""
 
     name = "algebra.gelu"
-    MEANING: ClassVar = staticmethod(
-        lambda np, x: 0.5 * x * (1 + _erf(np, x * 0.5**0.5))
-    )
+    MEANING: ClassVar = meaning1(lambda np, x: 0.5 * x * (1 + _erf(np, x * 0.5**0.5)))
     TILELANG: ClassVar = "0.5 * {0} * (1.0 + T.erf({0} * 0.7071067811865476))"
     FLOPS: ClassVar = 4
     EXPONENTIALS: ClassVar = 1
@@ -312,8 +322,9 @@ class Add(Binary):
     """`a + b`."""
 
     name = "algebra.add"
+    COMBINES: ClassVar = "sum"
     traits = traits_def(Pure(), Commutative())
-    MEANING: ClassVar = staticmethod(lambda np, a, b: a + b)
+    MEANING: ClassVar = meaning2(lambda np, a, b: a + b)
     LAW: ClassVar = law2(lambda domain, a, b: domain.add(a, b))
     TILELANG: ClassVar = "{0} + {1}"
 
@@ -323,7 +334,7 @@ class Sub(Binary):
     """`a - b`."""
 
     name = "algebra.sub"
-    MEANING: ClassVar = staticmethod(lambda np, a, b: a - b)
+    MEANING: ClassVar = meaning2(lambda np, a, b: a - b)
     LAW: ClassVar = law2(lambda domain, a, b: domain.sub(a, b))
     TILELANG: ClassVar = "{0} - {1}"
 
@@ -334,7 +345,7 @@ class Mul(Binary):
 
     name = "algebra.mul"
     traits = traits_def(Pure(), Commutative())
-    MEANING: ClassVar = staticmethod(lambda np, a, b: a * b)
+    MEANING: ClassVar = meaning2(lambda np, a, b: a * b)
     LAW: ClassVar = law2(lambda domain, a, b: domain.mul(a, b))
     TILELANG: ClassVar = "{0} * {1}"
 
@@ -344,7 +355,7 @@ class Div(Binary):
     """`a / b`."""
 
     name = "algebra.div"
-    MEANING: ClassVar = staticmethod(lambda np, a, b: a / b)
+    MEANING: ClassVar = meaning2(lambda np, a, b: a / b)
     LAW: ClassVar = law2(lambda domain, a, b: domain.div(a, b))
     TILELANG: ClassVar = "{0} / {1}"
 
@@ -354,8 +365,9 @@ class Max(Binary):
     """The larger of two numbers."""
 
     name = "algebra.max"
+    COMBINES: ClassVar = "max"
     traits = traits_def(Pure(), Commutative())
-    MEANING: ClassVar = staticmethod(lambda np, a, b: np.maximum(a, b))
+    MEANING: ClassVar = meaning2(lambda np, a, b: np.maximum(a, b))
     LAW: ClassVar = law2(lambda domain, a, b: domain.maximum(a, b))
     TILELANG: ClassVar = "T.max({0}, {1})"
 
@@ -366,7 +378,7 @@ class Min(Binary):
 
     name = "algebra.min"
     traits = traits_def(Pure(), Commutative())
-    MEANING: ClassVar = staticmethod(lambda np, a, b: np.minimum(a, b))
+    MEANING: ClassVar = meaning2(lambda np, a, b: np.minimum(a, b))
     LAW: ClassVar = law2(
         lambda domain, a, b: domain.neg(domain.maximum(domain.neg(a), domain.neg(b)))
     )
@@ -376,6 +388,10 @@ class Min(Binary):
 ################################################################################
 # Selection and rounding                                                       #
 ################################################################################
+
+
+def _select(np: NumPy, mask: Array, a: Array, b: Array) -> Array:
+    return np.where(mask, a, b)
 
 
 @irdl_op_definition
@@ -389,7 +405,7 @@ class Select(Elementwise):
     rhs = operand_def(TensorType)
     out = result_def(TensorType)
     traits = traits_def(Pure())
-    MEANING: ClassVar = staticmethod(lambda np, mask, a, b: np.where(mask, a, b))
+    MEANING: ClassVar = staticmethod(_select)
     TILELANG: ClassVar = "T.if_then_else({0}, {1}, {2})"
 
     @classmethod

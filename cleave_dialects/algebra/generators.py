@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Any
+from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import IntegerType, i1, i32
+from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.traits import Pure
 
-from cleave.dialects.algebra.operator import Array, D, NumPy, Operator
+from cleave.dialects.algebra.operator import Array, D, NumPy, Operator, is_float
 from cleave.dialects.algebra.params import Axis, DimParam, Number, Params
 from cleave.dialects.algebra.tensor_expression import TensorExpression
 from cleave.dialects.dims import Dim
@@ -42,7 +42,7 @@ class Generator(Operator):
     def parse_inferred(
         cls,
         parser: Parser,
-        operands: Sequence[SSAValue],
+        operands: Sequence[SSAValue[TensorType]],
         properties: dict[str, Attribute],
     ) -> TensorType:
         parser.raise_error(f"'{cls.name}' op: has no operands, so write its type")
@@ -87,10 +87,9 @@ class Constant(Generator):
     value = prop_def(Attribute)
 
     def verify_type(self, type_: TensorType) -> None:
-        if isinstance(type_.element_type, IntegerType) and isinstance(
-            self.params["value"], float
-        ):
-            self.refuse(f"{self.params['value']} is no value of {type_.element_type}")
+        element = type_.element_type
+        if isinstance(self.params["value"], float) and not is_float(element):
+            self.refuse(f"{self.params['value']} is no value of {element}")
 
     @classmethod
     def numpy(

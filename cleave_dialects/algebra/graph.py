@@ -267,7 +267,7 @@ class GraphOp(IRDLOperation):
 
 def _dims_in(value: Any) -> list[Dim]:
     """The symbolic dims in a parameter."""
-    values: tuple[Any, ...] = value if isinstance(value, tuple) else (value,)
+    values = cast(tuple[Any, ...], value) if isinstance(value, tuple) else (value,)
     return [dim for dim in values if isinstance(dim, SymbolicDim)]
 
 

@@ -32,7 +32,7 @@ from cleave.dialects.algebra.params import Param, Params
 from cleave.dialects.algebra.tensor_expression import TensorExpression
 from cleave.dialects.dims import Dim
 from cleave.dialects.facts import Facts
-from cleave.dialects.tensor import TensorType
+from cleave.dialects.tensor import TensorType, parse_tensor
 
 if TYPE_CHECKING:
     from cleave.passes.superoptimize.semantics import Domain
@@ -78,6 +78,8 @@ class Operator(IRDLOperation, ABC):
     """Every result element depends on the operands' elements at the same position."""
     REDUCTION: ClassVar[ReductionKind | None] = None
     """How the reduction axes of the tensor expression are combined."""
+    COMBINES: ClassVar[ReductionKind | None] = None
+    """An elementwise operator that combines two values as this kind of reduction does."""
     ONLY_ROUNDS: ClassVar[bool] = False
     """Changes how a value is represented, not which value is meant (`cast`)."""
     ON_TENSOR_CORES: ClassVar[bool] = False
@@ -276,11 +278,11 @@ class Operator(IRDLOperation, ABC):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        operands: list[SSAValue] = []
+        operands: list[SSAValue[TensorType]] = []
         for position in range(cls.ARITY):
             if position:
                 parser.parse_punctuation(",")
-            operands.append(parser.parse_operand())
+            operands.append(parse_tensor(parser))
         properties: dict[str, Attribute] = {}
         for param in cls.PARAMS:
             if (attribute := param.parse_optional(parser)) is not None:
@@ -303,22 +305,17 @@ class Operator(IRDLOperation, ABC):
     def parse_inferred(
         cls,
         parser: Parser,
-        operands: Sequence[SSAValue],
+        operands: Sequence[SSAValue[TensorType]],
         properties: dict[str, Attribute],
     ) -> TensorType:
         """The type that was not written; the parser knows the line if there is none."""
-        types: list[TensorType] = []
-        for operand in operands:
-            if not isinstance(operand.type, TensorType):
-                parser.raise_error(f"'{cls.name}' op: operand is not an algebra tensor")
-            types.append(operand.type)
         params = {
             param.name: param.decode(properties[param.name])
             for param in cls.PARAMS
             if param.name in properties
         }
         try:
-            return cls.infer_type(types, params)
+            return cls.infer_type([operand.type for operand in operands], params)
         except VerifyException as error:
             parser.raise_error(str(error))
 

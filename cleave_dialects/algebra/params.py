@@ -42,7 +42,7 @@ Params: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Param(ABC):
-    """One parameter: the property `name`, written after the operands as `word value`."""
+    """One parameter, the property `name`; after the operands stands `word value`."""
 
     name: str
     word: str = ""

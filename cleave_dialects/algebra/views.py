@@ -220,9 +220,7 @@ class Transpose(View, HasFolderInterface, HasCanonicalizationPatternsInterface):
         (shape,) = shapes
         permutation: tuple[int, ...] = params["permutation"]
         if sorted(permutation) != list(range(len(shape))):
-            cls.refuse(
-                f"{list(permutation)} is no order of the {len(shape)} dims of its operand"
-            )
+            cls.refuse(f"{list(permutation)} is no order of {len(shape)} dims")
         return tuple(shape[axis] for axis in permutation)
 
     @classmethod

@@ -41,6 +41,8 @@ class Body:
     block: Block
     spelling: Spelling
     names: Names
+    warps: str
+    """Which dim of matmul results the warpgroups divide, "rows" or "columns"."""
     places: dict[SSAValue, Place]
     """Where each value is that has a place of its own; shared by all levels."""
     lines: list[str] = field(default_factory=list[str])
@@ -87,9 +89,13 @@ class Body:
         if (state := self._accumulated_into(op)) is not None:
             self._accumulate(op, state)
             return
+        if (target := self._combined_into(op)) is not None:
+            operands = [self.buffer_of(operand) for operand in op.operands]
+            self._whole_tile(op, operands, target, accumulate=True)
+            return
         sources = [operand for operand in op.operands if operand in self.places]
         if isinstance(op, Copy) or (op.ONLY_ROUNDS and sources):
-            source = self.buffer_of(op.operands[0])
+            source = self.buffer_of(self._unrounded(op.operands[0]))
             target = self.new_buffer(result, memory_of(result) or op.params["memory"])
             self.uses[target.name] = None
             self.lines.append(f"T.copy({source.region}, {target.name})")
@@ -112,6 +118,13 @@ class Body:
         target = self.new_buffer(result, memory)
         return self._parallel(target, f"{target.at(positions)} = {text}")
 
+    def _unrounded(self, value: SSAValue) -> SSAValue:
+        """What a copy reads: it rounds by itself, so a rounding needs no buffer."""
+        owner = value.owner
+        if value in self.places or not isinstance(owner, Operator):
+            return value
+        return self._unrounded(owner.operands[0]) if owner.ONLY_ROUNDS else value
+
     def _whole_tile(
         self, op: Operator, operands: Sequence[Buffer], target: Buffer, accumulate: bool
     ) -> None:
@@ -119,7 +132,7 @@ class Body:
         if op.ON_TENSOR_CORES:
             for buffer in (*operands, target):
                 self._require_matrix(op, buffer)
-        params = self._params(op)
+        params = {**self._params(op), "warps": self.warps}
         if "dim" in params:
             if params["dim"] not in operands[0].kept:
                 self._combine_single(op, operands[0], target, accumulate)
@@ -178,6 +191,30 @@ class Body:
         self._whole_tile(op, operands, target, accumulate=True)
         self.places[op.results[0]] = target
 
+    def _combined_into(self, op: Operator) -> Buffer | None:
+        """
+        The buffer of a value to which this reduction is added and which nothing else
+        reads: `a @ b + c @ d` needs one accumulator.
+        """
+        user = op.results[0].get_user_of_unique_use()
+        if op.REDUCTION is None or not isinstance(user, Operator):
+            return None
+        if user.COMBINES != op.REDUCTION or user.parent_block() is not self.block:
+            return None
+        others = [v for v in user.operands if v is not op.results[0]]
+        if len(others) != 1 or others[0] not in self.places:
+            return None
+        (other,) = others
+        same_type = other.type == op.results[0].type == user.results[0].type
+        owner = other.owner
+        if not same_type or not other.has_one_use() or not isinstance(owner, Operator):
+            return None
+        if owner.REDUCTION is None or memory_of(other) != memory_of(op.results[0]):
+            return None
+        target = self.buffer_of(other)
+        self.places[op.results[0]] = self.places[user.results[0]] = target
+        return target
+
     def finish(self, last: NextOp) -> None:
         """Hand over what the iteration gives to each state."""
         loop = cast(LoopOp, self.block.parent_op())
@@ -221,8 +258,10 @@ class Body:
             return False
         if isinstance(user, NextOp):
             return not op.ONLY_ROUNDS
-        if not isinstance(user, Operator) or isinstance(user, Copy):
+        if not isinstance(user, Operator):
             return False
+        if isinstance(user, Copy):
+            return op.ONLY_ROUNDS
         same_tile = user.result_type.dims == op.result_type.dims
         return same_tile and user.ELEMENTWISE
 

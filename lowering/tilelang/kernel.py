@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.dtypes import dtype_name
@@ -104,11 +105,18 @@ class KernelEmitter:
 
     # Levels
 
+    @property
+    def _warps(self) -> str:
+        attribute = self.kernel.attributes.get("warps")
+        return attribute.data if isinstance(attribute, StringAttr) else "rows"
+
     def _level(self, level: Level) -> _LevelText:
         """The iter macro of a level (and all of its inner levels), and its slices."""
         number = self.levels
         self.levels += 1
-        body = Body(level.body.block, self.spelling, self.names, self.places)
+        body = Body(
+            level.body.block, self.spelling, self.names, self._warps, self.places
+        )
         text = _LevelText(number, body, {})
         for argument, view in zip(level.view_arguments, level.views, strict=True):
             if view.gathers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.dtypes import dtype_name
@@ -19,7 +20,12 @@ from cleave.lowering.tilelang.kernel import KernelEmitter, KernelText
 from cleave.lowering.tilelang.text import EmissionError, Names, literal_lines
 
 FAST_MATH = "tl.enable_fast_math"
-WARP_SPECIALIZATION = "tl.enable_auto_warp_specialization"
+SPECIALIZATIONS: dict[str, dict[str, Any]] = {
+    "single-loop": {},
+    "role-based": {"tl.enable_auto_warp_specialization": "role_based"},
+    "none": {"tl.disable_warp_specialized": True},
+}
+"""TileLang's settings for the planners that `plan-memory` chooses between."""
 
 
 def emit_module(plan: PlanOp, fast_math: bool = False) -> str:
@@ -158,7 +164,9 @@ class _ModuleEmitter:
             shape = self._shape(cast(TensorType, parameter.value.type).dims)
             kept = [dim for dim in shape if dim != 1] or [1]
             args.append({"name": self.tensors[root], "shape": kept})
-        configs: dict[str, Any] = {}
+        chosen = kernel.attributes.get("specialization")
+        name = chosen.data if isinstance(chosen, StringAttr) else "single-loop"
+        configs = dict(SPECIALIZATIONS[name])
         if self.fast_math:
             configs[FAST_MATH] = True
         return {

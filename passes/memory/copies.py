@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import StringAttr, f32
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -25,6 +25,7 @@ SHARED = Memory("smem", "linear")
 def insert_copies(kernel: KernelOp, layouts: Layouts) -> None:
     """Make every movement that the operators of a kernel need explicit."""
     copies = _Copies()
+    by_rows = kernel.attributes["warps"] == StringAttr("rows")
     for op in list(kernel.walk()):
         if isinstance(op, YieldOp):
             _stage_stores(op, layouts, copies)
@@ -33,7 +34,7 @@ def insert_copies(kernel: KernelOp, layouts: Layouts) -> None:
         elif not isinstance(op, Operator):
             continue
         elif op.ON_TENSOR_CORES:
-            _share_matmul_operands(op, layouts, copies)
+            _share_matmul_operands(op, by_rows, layouts, copies)
         elif op.REDUCTION is not None:
             _widen_reduced_operand(op)
         elif op.ELEMENTWISE and not isinstance(op, Copy):
@@ -78,11 +79,15 @@ def is_shared(value: SSAValue) -> bool:
     )
 
 
-def _share_matmul_operands(op: Operator, layouts: Layouts, copies: _Copies) -> None:
+def _share_matmul_operands(
+    op: Operator, by_rows: bool, layouts: Layouts, copies: _Copies
+) -> None:
     for position, operand in enumerate(op.operands):
-        # The tensor core takes only the left operand from registers, rows by columns.
+        # The tensor core takes only the left operand from registers, rows by columns,
+        # and a warpgroup has in its registers only the rows that it computes itself.
         in_registers = (
             position == 0
+            and by_rows
             and "transpose_lhs" not in op.params
             and layouts.get(operand) == "fragment"
         )

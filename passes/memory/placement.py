@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, cast
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument
 
 from cleave.dialects.algebra.operator import Operator
-from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import Level, memory_of, plan_of, set_memory
 from cleave.dialects.itgraph.loop import LoopOp
@@ -18,7 +17,10 @@ from cleave.dialects.tensor import TensorType
 from cleave.passes.memory.layouts import Layouts
 
 WARPGROUP = 128
-"""Threads that issue one wgmma, which covers 64 rows."""
+"""Threads that issue one wgmma."""
+WGMMA_ROWS = 64
+MAX_ACCUMULATORS = 192
+"""Registers of a thread for matmul results, so that operands still fit beside them."""
 
 
 def place_kernel(kernel: KernelOp, layouts: Layouts) -> None:
@@ -60,20 +62,45 @@ def _view_memory(level: Level, argument: BlockArgument, layouts: Layouts) -> Mem
 
 
 def default_threads(kernel: KernelOp) -> int:
-    """A warpgroup for each 64 rows of the matmuls, but one or two; else two."""
+    """
+    A warpgroup for each 64 rows of the matmuls, two at most; two as well where one alone
+    would have to hold more of their results than its registers take.
+    """
     facts = cast(PlanOp, plan_of(kernel)).facts
-    rows: list[Dim] = [
-        facts.resolve(cast(TensorType, op.results[0].type).dims[-2])
-        for op in kernel.walk()
-        if isinstance(op, Operator) and op.ON_TENSOR_CORES
-    ]
-    known = [extent for extent in rows if isinstance(extent, int)]
-    if not known:
+    rows = elements = 0
+    for op in kernel.walk():
+        if isinstance(op, Operator) and op.ON_TENSOR_CORES:
+            extents = [facts.resolve(dim) for dim in op.result_type.dims[-2:]]
+            if not isinstance(extents[0], int) or not isinstance(extents[1], int):
+                return 2 * WARPGROUP
+            rows = max(rows, extents[0])
+            elements += extents[0] * extents[1]
+    if rows == 0 or elements > MAX_ACCUMULATORS * WARPGROUP:
         return 2 * WARPGROUP
-    return WARPGROUP * min(2, max(1, max(known) // 64))
+    return WARPGROUP * min(2, max(1, rows // WGMMA_ROWS))
 
 
-def is_on_chip(value: SSAValue) -> bool:
-    """Whether a value is a tile in SMEM or RMEM, not a tensor in GMEM."""
-    memory = memory_of(value)
-    return memory is not None and memory.space != "gmem"
+def warps_along(kernel: KernelOp) -> Literal["rows", "columns"]:
+    """
+    Which dim of the matmul results the warpgroups of a kernel divide.
+
+    Rows, so that a row and its statistics stay in one warp, unless there are fewer than
+    64 rows for each warpgroup.
+    """
+    facts = cast(PlanOp, plan_of(kernel)).facts
+    threads = kernel.threads.value.data if kernel.threads else WARPGROUP
+    for op in kernel.walk():
+        if isinstance(op, Operator) and op.ON_TENSOR_CORES:
+            rows = facts.resolve(op.result_type.dims[-2])
+            if isinstance(rows, int) and rows < WGMMA_ROWS * (threads // WARPGROUP):
+                return "columns"
+    return "rows"
+
+
+def default_specialization(kernel: KernelOp) -> Literal["single-loop", "role-based"]:
+    """
+    The older planner where there is one loop; it moves the initial values of nested loops
+    to the wrong place, and of several loops it pipelines the first only.
+    """
+    loops = [op for op in kernel.walk() if isinstance(op, LoopOp)]
+    return "single-loop" if len(loops) <= 1 else "role-based"
