@@ -24,11 +24,18 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
 )
-from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import (
+    Attribute,
+    Data,
+    ParametrizedAttribute,
+    SSAValue,
+    TypeAttribute,
+)
 from xdsl.irdl import irdl_attr_definition
-from xdsl.parser import AttrParser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from cleave.dialects.dims import Dim, dim_text, parse_dim_tokens
 from cleave.dialects.facts import Fact, Facts, parse_fact_tokens
@@ -177,9 +184,7 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
         is_float = isinstance(
             element, Float16Type | BFloat16Type | Float32Type | Float64Type
         )
-        is_integer = (
-            isinstance(element, IntegerType) and element.width.data in ELEMENT_WIDTHS
-        )
+        is_integer = isa(element, IntegerType) and element.width.data in ELEMENT_WIDTHS
         if not is_float and not is_integer:
             raise VerifyException(
                 f"element type {element} is not one of "
@@ -203,6 +208,19 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
             print_dims(printer, self.dims)
             printer.print_string(", ")
             printer.print_attribute(self.element_type)
+
+
+def parse_tensor(parser: Parser) -> SSAValue[TensorType]:
+    """Parse an operand whose type is not written, because its definition gave it."""
+    operand = parser.parse_unresolved_operand()
+    values = parser.ssa_values.get(operand.operand_name, ())
+    if operand.index >= len(values):
+        parser.raise_error(f"{operand.span.text} is not defined here", operand.span)
+    if not isinstance(type_ := values[operand.index].type, TensorType):
+        parser.raise_error(
+            f"{operand.span.text} is {type_}, not an algebra tensor", operand.span
+        )
+    return parser.resolve_operand(operand, type_)
 
 
 ################################################################################
@@ -246,13 +264,9 @@ def print_where(printer: Printer, facts: ArrayAttr[FactAttr]) -> None:
         printer.print_list(facts, lambda fact: printer.print_string(str(fact.data)))
 
 
-def facts_of(
-    symbols: ArrayAttr[StringAttr], facts: ArrayAttr[FactAttr]
-) -> Facts:
+def facts_of(symbols: ArrayAttr[StringAttr], facts: ArrayAttr[FactAttr]) -> Facts:
     """The declared facts in a form that proves things; see `Facts`."""
-    return Facts(
-        (fact.data for fact in facts), symbols=[name.data for name in symbols]
-    )
+    return Facts((fact.data for fact in facts), symbols=[name.data for name in symbols])
 
 
 def require_declared(names: Iterable[str], declared: Iterable[str], where: str) -> None:

@@ -9,7 +9,7 @@ their types and everything else is computed in float32 (DESIGN section 5, number
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
@@ -46,8 +46,7 @@ def evaluate_params(op: Operator, sizes: Mapping[str, int]) -> dict[str, Any]:
         if isinstance(value, SymbolicDim):
             (params[name],) = evaluate_dims([value], sizes)
         elif isinstance(value, tuple):
-            dims: tuple[Dim, ...] = value
-            params[name] = evaluate_dims(dims, sizes)
+            params[name] = evaluate_dims(cast(tuple[Dim, ...], value), sizes)
     return params
 
 
@@ -65,9 +64,9 @@ def apply_operator(
     precision: Precision,
 ) -> Array:
     """One operator on arrays; float results are float64, float32, or as cast."""
-    if op.ONLY_ROUNDS and precision == "float64":
-        if is_float(op.result_type.element_type):
-            return as_computed(operands[0], precision).astype(np.float64)
+    is_exact = precision == "float64" and is_float(op.result_type.element_type)
+    if op.ONLY_ROUNDS and is_exact:
+        return operands[0].astype(np.float64, copy=False)
     computed = [as_computed(operand, precision) for operand in operands]
     shape = evaluate_dims(op.result_type.dims, sizes)
     result = np.asarray(op.numpy(np, computed, evaluate_params(op, sizes), shape))

@@ -79,7 +79,7 @@ class Operator(IRDLOperation, ABC):
     REDUCTION: ClassVar[ReductionKind | None] = None
     """How the reduction axes of the tensor expression are combined."""
     COMBINES: ClassVar[ReductionKind | None] = None
-    """An elementwise operator that combines two values as this kind of reduction does."""
+    """Combines two values elementwise as this kind of reduction does."""
     ONLY_ROUNDS: ClassVar[bool] = False
     """Changes how a value is represented, not which value is meant (`cast`)."""
     ON_TENSOR_CORES: ClassVar[bool] = False

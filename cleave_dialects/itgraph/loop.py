@@ -33,7 +33,6 @@ from cleave.dialects.itgraph.level import (
     memory_of,
 )
 from cleave.dialects.itgraph.memory import Memory
-from cleave.dialects.itgraph.parsing import parse_tensor
 from cleave.dialects.itgraph.parts import Contribution, Let, State, View
 from cleave.dialects.itgraph.syntax import (
     clause,
@@ -44,7 +43,13 @@ from cleave.dialects.itgraph.syntax import (
 )
 from cleave.dialects.itgraph.tmap import Range
 from cleave.dialects.itgraph.verification import verify_level, verify_states
-from cleave.dialects.tensor import TensorType, dims_of, parse_dims, print_dims
+from cleave.dialects.tensor import (
+    TensorType,
+    dims_of,
+    parse_dims,
+    parse_tensor,
+    print_dims,
+)
 
 
 @irdl_op_definition

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from xdsl.ir import SSAValue
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser
 
 from cleave.dialects.tensor import TensorType
 
@@ -26,16 +25,3 @@ def parse_tensor_type(parser: AttrParser) -> TensorType:
     if not isinstance(type_ := parser.parse_type(), TensorType):
         parser.raise_error(f"{type_} is not an algebra tensor", start, parser.pos)
     return type_
-
-
-def parse_tensor(parser: Parser) -> SSAValue[TensorType]:
-    """Parse an operand whose type is not written, because its definition gave it."""
-    operand = parser.parse_unresolved_operand()
-    values = parser.ssa_values.get(operand.operand_name, ())
-    if operand.index >= len(values):
-        parser.raise_error(f"{operand.span.text} is not defined here", operand.span)
-    if not isinstance(type_ := values[operand.index].type, TensorType):
-        parser.raise_error(
-            f"{operand.span.text} is {type_}, not an algebra tensor", operand.span
-        )
-    return parser.resolve_operand(operand, type_)

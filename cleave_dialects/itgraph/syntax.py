@@ -21,10 +21,15 @@ from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.attributes import parse_range, print_range
 from cleave.dialects.itgraph.level import Level
 from cleave.dialects.itgraph.memory import Memory, parse_memory
-from cleave.dialects.itgraph.parsing import parse_tensor
 from cleave.dialects.itgraph.parts import Let, View
 from cleave.dialects.itgraph.tmap import Range, TMap
-from cleave.dialects.tensor import parse_dim, parse_dims, print_dim, print_dims
+from cleave.dialects.tensor import (
+    parse_dim,
+    parse_dims,
+    parse_tensor,
+    print_dim,
+    print_dims,
+)
 
 
 @dataclass(frozen=True)

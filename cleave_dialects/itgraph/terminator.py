@@ -11,8 +11,7 @@ from xdsl.irdl import IRDLOperation, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from cleave.dialects.itgraph.parsing import parse_tensor
-from cleave.dialects.tensor import TensorType
+from cleave.dialects.tensor import TensorType, parse_tensor
 
 
 class Terminator(IRDLOperation, ABC):

@@ -36,7 +36,7 @@ Tile: TypeAlias = tuple[SSAValue, TMap]
 @dataclass
 class LoopBuilder:
     """
-    One loop over the common dim of `group`, with everything that depends on its iterator.
+    One loop over the common dim of `group`, with all that depends on its iterator.
 
     What does not depend on the iterator is used from outside. A producer that is needed
     inside and outside is cloned, never moved.
