@@ -27,14 +27,15 @@ class PlanMemoryPass(ModulePass):
     Decide SMEM or RMEM for every tile and make the copies between them explicit (paper
     section 6.1 and appendix B).
 
-    * A tile that only inner levels slice stays in GMEM (`gmem`); what a loop uses without
-      depending on its iterator is loaded once, at the level where it is constant.
-    * Matmul results are tensor-core fragments. The fragment layout is carried on through
-      elementwise operators and stops at others.
+    * A tile that only inner levels slice stays in GMEM (`gmem`); what a loop uses
+      without depending on its iterator is loaded once, where it is constant.
+    * Matmul results are tensor-core fragments. Elementwise operators carry the fragment
+      layout on; at others it stops.
     * Operands of tensor cores are loaded into swizzled SMEM. A computed left operand
-      stays in registers if it is a fragment; a computed right operand is copied to SMEM.
-    * The warpgroups of a kernel divide the rows of its matmuls, or the columns where there
-      are fewer than 64 rows for each; then every computed operand goes through SMEM.
+      stays in registers if it is a fragment; a computed right one is copied to SMEM.
+    * The warpgroups of a kernel divide the rows of its matmuls, or the columns where
+      there are fewer than 64 rows for each; then every computed operand goes through
+      SMEM.
     * A row vector that meets a tile of another layout is copied through SMEM.
     * A fragment of a narrow type is staged in swizzled SMEM before it is stored.
 
@@ -42,14 +43,14 @@ class PlanMemoryPass(ModulePass):
     (by default a warpgroup for each 64 rows of the matmuls, two at most), stages of the
     software pipeline, and the panel width of L2 rasterization (0 for none).
     `specialization` says how TileLang divides warps into those that load and those that
-    compute: `single-loop` is its older planner, right for one loop only, `role-based` its
-    newer one, `none` neither.
+    compute: `single-loop` is its older planner, right for one loop only, `role-based`
+    its newer one, `none` neither.
 
     Before:
         %s = algebra.matmul %tq, %tk transpose_rhs : !algebra.tensor<[BM, BL], f32>
     After:
-        %s = algebra.matmul %tq, %tk transpose_rhs {memory = #itgraph.memory<rmem, fragment>}
-            : !algebra.tensor<[BM, BL], f32>
+        %s = algebra.matmul %tq, %tk transpose_rhs
+            : !algebra.tensor<[BM, BL], f32> in rmem<fragment>
     """
 
     name = "plan-memory"

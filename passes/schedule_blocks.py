@@ -52,7 +52,8 @@ class ScheduleBlocksPass(ModulePass):
             (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>)
             -> (!algebra.tensor<[M, L], f32>) {
           %s = itgraph.kernel (i_M = 0 to M ceildiv BM, i_L = 0 to L ceildiv BL)
-              ins (%tq = %q[i_M * BM, 0] tile [BM, D], %tk = %k[i_L * BL, 0] tile [BL, D])
+              ins (%tq = %q[i_M * BM, 0] tile [BM, D],
+                   %tk = %k[i_L * BL, 0] tile [BL, D])
               outs ([i_M * BM, i_L * BL] of !algebra.tensor<[M, L], f32>) {
             %ts = algebra.matmul %tq, %tk transpose_rhs : !algebra.tensor<[BM, BL], f32>
             itgraph.yield %ts

@@ -13,7 +13,8 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from cleave.dialects.dims import Dim
+from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.dims import Dim, names_of
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import Level, facts_at, levels_around
 from cleave.dialects.itgraph.loop import LoopOp
@@ -37,16 +38,17 @@ class ScheduleReductionsPass(ModulePass):
     `tile` gives the tile size of each reduced dim that is iterated, by its symbol; a
     reduction that fits in its tile is left whole. The reductions with no other behind
     them become loops together with all that they are computed from; those that reduce
-    one dim and share a producer become one loop. Repeated, also inside of the new loops,
-    until every reduction is tiled. Where a tile size does not divide the dim, each
-    reduction masks its tail with its own identity.
+    one dim and share a producer become one loop. Repeated, also inside of the new
+    loops, until every reduction is tiled. Where a tile size does not divide the dim,
+    each reduction masks its tail with its own identity.
 
     Before:
         %p = algebra.exp %ts : !algebra.tensor<[BM, L], f32>
         %l = algebra.reduce_sum %p dim 1 : !algebra.tensor<[BM, 1], f32>
     After `schedule-reductions{tile="L=64"}`:
         %zero = algebra.constant 0.0 : !algebra.tensor<[BM, 1], f32>
-        %l = itgraph.loop (i_L = 0 to L ceildiv BL) ins (%ts_1 = %ts[0, i_L * BL] tile [BM, BL])
+        %l = itgraph.loop (i_L = 0 to L ceildiv BL)
+            ins (%ts_1 = %ts[0, i_L * BL] tile [BM, BL])
             state (%l_acc = sum %zero) {
           %p = algebra.exp %ts_1 : !algebra.tensor<[BM, BL], f32>
           %l_1 = algebra.reduce_sum %p dim 1 : !algebra.tensor<[BM, 1], f32>
@@ -148,9 +150,6 @@ class _ReductionSchedule:
 
 def reduced_symbols(block: Block, sizes: TileSizes) -> set[str]:
     """The symbols with a tile size that occur in a dim reduced at this level."""
-    from cleave.dialects.algebra.operator import Operator
-    from cleave.dialects.dims import names_of
-
     return {
         name
         for op in block.ops

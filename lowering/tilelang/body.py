@@ -1,4 +1,4 @@
-"""The statements of one level: what its `iter` macro does with the tiles it is given."""
+"""The statements of one level: what its `iter` macro does with its tiles."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Body:
     # Accumulation
 
     def _accumulated_into(self, op: Operator) -> Contribution | None:
-        """The loop state that a reduction may add to directly, if that is its only use."""
+        """The loop state that a reduction may add to directly: its only use."""
         (result,) = op.results
         last = self.block.last_op
         if op.REDUCTION is None or not isinstance(last, NextOp):

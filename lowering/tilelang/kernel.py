@@ -1,5 +1,5 @@
 """
-One kernel as a Python function: an `iter` and a `wrap` macro a level (paper section 6.2).
+One kernel as a Python function: an `iter` and a `wrap` macro a level (paper, 6.2).
 
 `iter_n` is the body of a level and gets slices of GMEM tensors and tiles; `wrap_n`
 allocates the level's tiles, loops, and slices. The function's `T.prim_func` is the wrap

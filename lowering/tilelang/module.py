@@ -15,6 +15,7 @@ from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.plan import PlanOp
+from cleave.dialects.itgraph.tmap import names_in
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.tilelang.kernel import KernelEmitter, KernelText
 from cleave.lowering.tilelang.text import EmissionError, Names, literal_lines
@@ -35,7 +36,7 @@ def emit_module(plan: PlanOp, fast_math: bool = False) -> str:
     Args:
         fast_math: allow approximate division, square roots and exponentials.
     Raises:
-        EmissionError: a tile size without a value, or something TileLang has no form for.
+        EmissionError: a tile size without a value, or what TileLang has no form for.
     """
     return _ModuleEmitter(plan, fast_math).emit()
 
@@ -200,8 +201,6 @@ def _tiles(kernel: KernelOp) -> list[SSAValue]:
 
 
 def _names_of_type(value: SSAValue) -> frozenset[str]:
-    from cleave.dialects.itgraph.tmap import names_in
-
     return names_in(cast(TensorType, value.type).dims)
 
 

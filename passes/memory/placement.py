@@ -13,7 +13,6 @@ from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.plan import PlanOp
-from cleave.dialects.tensor import TensorType
 from cleave.passes.memory.layouts import Layouts
 
 WARPGROUP = 128
@@ -63,8 +62,8 @@ def _view_memory(level: Level, argument: BlockArgument, layouts: Layouts) -> Mem
 
 def default_threads(kernel: KernelOp) -> int:
     """
-    A warpgroup for each 64 rows of the matmuls, two at most; two as well where one alone
-    would have to hold more of their results than its registers take.
+    A warpgroup for each 64 rows of the matmuls, two at most; two as well where one
+    alone would have to hold more of their results than its registers take.
     """
     facts = cast(PlanOp, plan_of(kernel)).facts
     rows = elements = 0
@@ -99,8 +98,8 @@ def warps_along(kernel: KernelOp) -> Literal["rows", "columns"]:
 
 def default_specialization(kernel: KernelOp) -> Literal["single-loop", "role-based"]:
     """
-    The older planner where there is one loop; it moves the initial values of nested loops
-    to the wrong place, and of several loops it pipelines the first only.
+    The older planner where there is one loop; it moves the initial values of nested
+    loops to the wrong place, and of several loops it pipelines the first only.
     """
     loops = [op for op in kernel.walk() if isinstance(op, LoopOp)]
     return "single-loop" if len(loops) <= 1 else "role-based"
