@@ -1,7 +1,7 @@
 // RUN: XDSL_ROUNDTRIP
 // RUN: XDSL_GENERIC_ROUNDTRIP
 
-// Online softmax with a causal bound: the paper's Fig. 7, made safe.
+// The paper's Fig. 7 with a running maximum, and a causal mask and bound.
 itgraph.plan @attention [M, L, D, BM, BL] where [M = 4096, L = 4096, D = 64, BM = 128, BL = 64]
     (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>, %v: !algebra.tensor<[L, D], f16>)
     -> (!algebra.tensor<[M, D], f16>) {
@@ -9,13 +9,16 @@ itgraph.plan @attention [M, L, D, BM, BL] where [M = 4096, L = 4096, D = 64, BM 
       ins (%tq = %q[i_M * BM, 0] tile [BM, D], %gk = %k, %gv = %v)
       outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f16>) {
     %m0 = algebra.constant -inf : !algebra.tensor<[BM, 1], f32>
+    %m1 = algebra.constant -inf : !algebra.tensor<[BM, BL], f32>
     %l0 = algebra.constant 0 : !algebra.tensor<[BM, 1], f32>
     %a0 = algebra.constant 0 : !algebra.tensor<[BM, D], f32>
     %m, %l, %a = itgraph.loop (i_L = 0 to min(L, (i_M + 1) * BM + L - M) ceildiv BL)
         ins (%tk = %gk[i_L * BL, 0] tile [BL, D], %tv = %gv[i_L * BL, 0] tile [BL, D])
         state (%mo = carry %m0, %lo = sum %l0, %ao = sum %a0) {
       %s = algebra.matmul %tq, %tk transpose_rhs
-      %t = itgraph.tail %s dim 1 limit L - i_L * BL fill -inf
+      %seen = algebra.causal diagonal L - M + i_M * BM - i_L * BL : !algebra.tensor<[BM, BL], i1>
+      %c = algebra.select %seen, %s, %m1
+      %t = itgraph.tail %c dim 1 limit L - i_L * BL fill -inf
       %rm = algebra.reduce_max %t dim 1
       %mn = algebra.max %mo, %rm
       %d = algebra.sub %t, %mn
@@ -40,13 +43,16 @@ itgraph.plan @attention [M, L, D, BM, BL] where [M = 4096, L = 4096, D = 64, BM 
 // CHECK-NEXT:        ins (%tq = %q[i_M * BM, 0] tile [BM, D], %gk = %k, %gv = %v)
 // CHECK-NEXT:        outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f16>) {
 // CHECK-NEXT:      %m0 = algebra.constant -inf : !algebra.tensor<[BM, 1], f32>
+// CHECK-NEXT:      %m1 = algebra.constant -inf : !algebra.tensor<[BM, BL], f32>
 // CHECK-NEXT:      %l0 = algebra.constant 0 : !algebra.tensor<[BM, 1], f32>
 // CHECK-NEXT:      %a0 = algebra.constant 0 : !algebra.tensor<[BM, D], f32>
 // CHECK-NEXT:      %m, %l, %a = itgraph.loop (i_L = 0 to min(L, i_M * BM + BM + L - M) ceildiv BL)
 // CHECK-NEXT:          ins (%tk = %gk[i_L * BL, 0] tile [BL, D], %tv = %gv[i_L * BL, 0] tile [BL, D])
 // CHECK-NEXT:          state (%mo = carry %m0, %lo = sum %l0, %ao = sum %a0) {
 // CHECK-NEXT:        %s = algebra.matmul %tq, %tk transpose_rhs : !algebra.tensor<[BM, BL], f32>
-// CHECK-NEXT:        %t = itgraph.tail %s dim 1 limit L - i_L * BL fill -inf : !algebra.tensor<[BM, BL], f32>
+// CHECK-NEXT:        %seen = algebra.causal diagonal i_M * BM - i_L * BL + L - M : !algebra.tensor<[BM, BL], i1>
+// CHECK-NEXT:        %c = algebra.select %seen, %s, %m1 : !algebra.tensor<[BM, BL], f32>
+// CHECK-NEXT:        %t = itgraph.tail %c dim 1 limit L - i_L * BL fill -inf : !algebra.tensor<[BM, BL], f32>
 // CHECK:             itgraph.next %mn, %ps rescale %w, %pv rescale %w
 // CHECK-NEXT:      }
 // CHECK-NEXT:      %r = algebra.div %a, %l : !algebra.tensor<[BM, D], f32>
@@ -129,28 +135,45 @@ itgraph.plan @split [H, M, L, D, S, C, BM, BL] where [L = 4099, S = 8, C = 576, 
 
 // -----
 
-// Paged attention: bounds and rows come from tensors.
+// Paged decoding: loop bounds and rows come from tensors, and an inner loop continues the
+// accumulators of the outer one.
 itgraph.plan @paged [B, HK, G, D, NP, NI, BL] where [BL = 64]
-    (%q: !algebra.tensor<[B, HK, G, D], bf16>, %kp: !algebra.tensor<[NP, HK, D], bf16>,
+    (%q: !algebra.tensor<[B, HK, G, D], bf16>, %k: !algebra.tensor<[NP, HK, D], bf16>, %v: !algebra.tensor<[NP, HK, D], bf16>,
      %indptr: !algebra.tensor<[B + 1], i32>, %pages: !algebra.tensor<[NI], i32>)
-    -> (!algebra.tensor<[B, HK, G, 1], f32>) {
+    -> (!algebra.tensor<[B, HK, G, D], bf16>) {
   %o = itgraph.kernel (b = 0 to B, h = 0 to HK) let (lo = %indptr[b], hi = %indptr[b + 1])
-      ins (%tq = %q[b, h, 0, 0] tile [1, 1, G, D], %gk = %kp, %gp = %pages)
-      outs ([b, h, 0, 0] of !algebra.tensor<[B, HK, G, 1], f32>) {
-    %x0 = algebra.constant -inf : !algebra.tensor<[1, 1, G, 1], f32>
-    %x = itgraph.loop (j = 0 to (hi - lo) ceildiv BL) ins (%ti = %gp[lo + j * BL] tile [BL])
-        state (%xo = max %x0) {
-      %y = itgraph.loop (u = 0 to 1) ins (%tk = %gk[gather %ti, h, 0] tile [BL, 1, D])
-          state (%yo = max %x0) {
-        %k4 = algebra.reshape %tk to [1, 1, BL, D]
-        %s = algebra.matmul %tq, %k4 transpose_rhs
-        %t = itgraph.tail %s dim 3 limit hi - lo - j * BL fill -inf
-        %rm = algebra.reduce_max %t dim 3
-        itgraph.next %rm
+      ins (%tq = %q[b, h, 0, 0] tile [1, 1, G, D], %gk = %k, %gv = %v, %gp = %pages)
+      outs ([b, h, 0, 0] of !algebra.tensor<[B, HK, G, D], bf16>) {
+    %q2 = algebra.reshape %tq to [G, D]
+    %m0 = algebra.constant -1.0e30 : !algebra.tensor<[G, 1], f32>
+    %l0 = algebra.constant 0 : !algebra.tensor<[G, 1], f32>
+    %a0 = algebra.constant 0 : !algebra.tensor<[G, D], f32>
+    %m, %l, %a = itgraph.loop (j = 0 to (hi - lo) ceildiv BL) ins (%ti = %gp[lo + j * BL] tile [BL])
+        state (%mj = carry %m0, %lj = carry %l0, %aj = carry %a0) {
+      %mu, %lu, %au = itgraph.loop (u = 0 to 1)
+          ins (%tk = %gk[gather %ti, h, 0] tile [BL, 1, D], %tv = %gv[gather %ti, h, 0] tile [BL, 1, D])
+          state (%mo = carry %mj, %lo = sum %lj, %ao = sum %aj) {
+        %k2 = algebra.reshape %tk to [BL, D]
+        %v2 = algebra.reshape %tv to [BL, D]
+        %s = algebra.matmul %q2, %k2 transpose_rhs
+        %t = itgraph.tail %s dim 1 limit hi - lo - j * BL fill -inf
+        %rm = algebra.reduce_max %t dim 1
+        %mn = algebra.max %mo, %rm
+        %d = algebra.sub %t, %mn
+        %p = algebra.exp %d
+        %e = algebra.sub %mo, %mn
+        %w = algebra.exp %e
+        %ps = algebra.reduce_sum %p dim 1
+        %ph = algebra.cast %p to bf16
+        %pv = algebra.matmul %ph, %v2
+        itgraph.next %mn, %ps rescale %w, %pv rescale %w
       }
-      itgraph.next %y
+      itgraph.next %mu, %lu, %au
     }
-    itgraph.yield %x
+    %r = algebra.div %a, %l
+    %r4 = algebra.reshape %r to [1, 1, G, D]
+    %rh = algebra.cast %r4 to bf16
+    itgraph.yield %rh
   }
   itgraph.return %o
 }
@@ -158,15 +181,16 @@ itgraph.plan @paged [B, HK, G, D, NP, NI, BL] where [BL = 64]
 // CHECK-LABEL: itgraph.plan @paged
 // CHECK:         %o = itgraph.kernel (b = 0 to B, h = 0 to HK)
 // CHECK-NEXT:        let (lo = %indptr[b], hi = %indptr[b + 1])
-// CHECK-NEXT:        ins (%tq = %q[b, h, 0, 0] tile [1, 1, G, D], %gk = %kp, %gp = %pages)
+// CHECK-NEXT:        ins (%tq = %q[b, h, 0, 0] tile [1, 1, G, D], %gk = %k, %gv = %v, %gp = %pages)
 // CHECK:           itgraph.loop (j = 0 to (hi - lo) ceildiv BL)
 // CHECK-NEXT:          ins (%ti = %gp[j * BL + lo] tile [BL])
-// CHECK-NEXT:          state (%xo = max %x0) {
-// CHECK-NEXT:        %y = itgraph.loop (u = 0 to 1)
-// CHECK-NEXT:            ins (%tk = %gk[gather %ti, h, 0] tile [BL, 1, D])
+// CHECK-NEXT:          state (%mj = carry %m0, %lj = carry %l0, %aj = carry %a0) {
+// CHECK-NEXT:        %mu, %lu, %au = itgraph.loop (u = 0 to 1)
+// CHECK-NEXT:            ins (%tk = %gk[gather %ti, h, 0] tile [BL, 1, D], %tv = %gv[gather %ti, h, 0] tile [BL, 1, D])
+// CHECK-NEXT:            state (%mo = carry %mj, %lo = sum %lj, %ao = sum %aj) {
 
 // CHECK-GENERIC: lookups = [#itgraph.lookup<lo = [b]>, #itgraph.lookup<hi = [b + 1]>]
-// CHECK-GENERIC: tmaps = [#itgraph.tmap<[gather, h, 0] tile [BL, 1, D]>]
+// CHECK-GENERIC: tmaps = [#itgraph.tmap<[gather, h, 0] tile [BL, 1, D]>, #itgraph.tmap<[gather, h, 0] tile [BL, 1, D]>]
 
 // -----
 
