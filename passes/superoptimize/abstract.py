@@ -93,6 +93,11 @@ class Abstraction:
         dims = [self.factors[f][1] for f in factors if self.factors[f][0] == "dim"]
         return self.dim_mask(dims)
 
+    @property
+    def has_opaque_sums(self) -> bool:
+        """Whether some sum became a factor, be it only in a denominator."""
+        return not self.distribute and any(kind == "sum" for kind, *_ in self.factors)
+
     def ignoring_shifts(self) -> Abstraction:
         """
         The same classes, except that a maximum does not count in a sum.

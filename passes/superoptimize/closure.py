@@ -104,8 +104,8 @@ class Closure:
         self.contexts = Contexts(self.abstraction)
         self.space = Space(max(len(shape) for shape in graph.shapes()))
         self._parts = {split.count: split.part for split in dims.splits}
-        self.originals: list[Producer] = []
-        """The producers that make up the graph itself."""
+        self.originals: dict[Producer, int] = {}
+        """The producers that make up the graph itself, in order, and their values."""
         self._produced: dict[Producer, int | None] = {}
         self._by_class: dict[Class, dict[TypeId, list[int]]] = {}
         self._results: dict[tuple[Move, tuple[TypeId, ...]], list[_Result]] = {}
@@ -182,9 +182,9 @@ class Closure:
                 tuple(shapes[v] for v in node.operands),
                 space.type_of(shapes[number], elements[number]),
             )
-            self.originals.append(producer)
             value = self._produced[producer]
             assert value is not None
+            self.originals[producer] = value
             space.add_node(classes[number], value)
             values.append(value)
         return [values[output] for output in graph.outputs]

@@ -8,7 +8,7 @@ differently, or that fail the second check on other sizes (`verification`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +24,13 @@ class Derivations:
     """
     `producers` gives, for every value that is useful and no leaf, ways to compute it.
 
-    `originals` are those of the graph that the search began with, which are never
-    dropped.
+    `originals` are those of the graph that the search began with, in order, with their
+    values; they are never dropped.
     """
 
     space: Space
     outputs: Sequence[int]
-    originals: frozenset[Producer]
+    originals: Mapping[Producer, int]
     producers: dict[int, list[Producer]]
     tensors: Mapping[int, int]
 
@@ -40,7 +40,7 @@ class Derivations:
         space: Space,
         dims: Dims,
         outputs: Sequence[int],
-        originals: Iterable[Producer],
+        originals: Mapping[Producer, int],
     ) -> Derivations:
         """All producers of all values that the outputs may be computed from."""
         producers = {
@@ -49,7 +49,7 @@ class Derivations:
             if space.values[value].leaf is None
         }
         tensors = tensors_of_parts(space, dims)
-        return cls(space, outputs, frozenset(originals), producers, tensors)
+        return cls(space, outputs, originals, producers, tensors)
 
     def tensor(self, value: int) -> int:
         """

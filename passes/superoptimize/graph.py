@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
+from xdsl.dialects.builtin import i1
+
 from cleave.passes.superoptimize.semantics import (
     Dim,
     Domain,
@@ -89,6 +91,10 @@ class Leaf:
     def shape(self) -> Shape:
         return self.views[-1][1] if self.views else self.source_shape
 
+    @property
+    def is_mask(self) -> bool:
+        return self.element == i1
+
     def seen_through(self, step: Step) -> Leaf:
         """This leaf under one more view."""
         view = (step, step.infer_shape([self.shape]))
@@ -111,6 +117,13 @@ class SearchGraph:
     def cost(self) -> int:
         """The number of operators that compute something."""
         return sum(not node.step.operator.IS_VIEW for node in self.nodes)
+
+    def dims(self) -> set[Dim]:
+        """Every dim that occurs in a shape."""
+        shapes = self.shapes()
+        for leaf in self.leaves:
+            shapes += [leaf.source_shape, *(shape for _, shape in leaf.views)]
+        return {dim for shape in shapes for dim in shape}
 
     def shapes(self) -> list[Shape]:
         """The shape of every value."""
@@ -187,9 +200,9 @@ class Dims:
         Every prime has the same: they need not differ, because which shapes fit is
         decided by name. The parts of a split dim have 2 elements.
         """
-        extents: dict[Dim, int] = {1: 1}
+        extents: dict[Dim, int] = {}
         extents.update((split.part, 2) for split in self.splits)
-        dims = {*dims, *(split.dim for split in self.splits)}
+        dims = {1, *dims, *(split.dim for split in self.splits)}
         for dim in dims:
             for prime in self.primes(dim):
                 extents.setdefault(prime, size)

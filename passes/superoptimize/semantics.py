@@ -16,12 +16,11 @@ An operator is defined once, by `interpret`, over any *domain* of values:
     Transpose: domain.transpose(values[0], params["permutation"])
     Cast: values[0]
 
-Four domains speak this vocabulary, and with them one method gives the operator's
+Three domains speak this vocabulary, and with them one method gives the operator's
 
 * finite-field meaning (`field.Field`, values are arrays over Z_p x Z_q),
-* abstract class (`abstract.Abstraction`, values are interned multisets of factors),
-* positivity (`signs.Signs`, values are signs; it refuses what may be undefined), and
-* meaning on real numbers (`reals.Reals`, values are float64 arrays).
+* abstract class (`abstract.Abstraction`, values are interned multisets of factors), and
+* positivity (`signs.Signs`, values are signs; it refuses what may be undefined).
 
 An operator without field meaning does not define `interpret`; the search refuses it by
 name. Dims are whatever the graph's shapes are made of; only `==` and `hash` are asked
@@ -150,6 +149,13 @@ class SearchOperator(Protocol):
         params: Params,
     ) -> V:
         """The operator's meaning in a domain; `shapes` are the operands'."""
+        ...
+
+    @classmethod
+    def numpy(
+        cls, np: Any, arrays: Sequence[Any], params: Params, shape: tuple[int, ...]
+    ) -> Any:
+        """The meaning in float64; an array of the given shape."""
         ...
 
     @classmethod

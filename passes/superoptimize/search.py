@@ -1,0 +1,161 @@
+"""
+The search as a whole: from a graph to every graph equal to it.
+
+Sums are opaque at first, which is always cheap; if the graph has sums, a second closure
+distributes products over them, under a share of the time. If that one finishes, its
+graphs are the result, otherwise those of the first, and the outcome says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from cleave.passes.superoptimize.closure import Closure, Counts
+from cleave.passes.superoptimize.derivations import (
+    Derivations,
+    drop_synonyms,
+    drop_undefined,
+)
+from cleave.passes.superoptimize.extraction import Extraction
+from cleave.passes.superoptimize.field import TRIALS
+from cleave.passes.superoptimize.graph import Dims, SearchGraph, SplitDim, Step
+from cleave.passes.superoptimize.limits import Clock, Limits
+from cleave.passes.superoptimize.sampling import draw
+from cleave.passes.superoptimize.semantics import Dim, SearchOperator
+from cleave.passes.superoptimize.verification import (
+    InField,
+    drop_disagreeing,
+    in_reals,
+)
+
+_SIZE = 2
+"""The extent of every dim while searching."""
+_CHECK_SIZE = 3
+"""Its extent when the producers are checked again."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to search for."""
+
+    companions: Sequence[type[SearchOperator]]
+    """Operators to use beside the graph's own."""
+    split: Callable[[int, SplitDim], Step]
+    """The view that splits an axis."""
+    extra: int
+    """How many more operators than the graph a candidate may have."""
+    limits: Limits = field(default_factory=Limits)
+    seed: int = 1
+
+
+@dataclass
+class Statistics:
+    """Numbers of one search."""
+
+    values: int = 0
+    """Distinct values in the closure."""
+    useful: int = 0
+    """Those of them that some derivation of the outputs uses."""
+    counts: Counts = field(default_factory=Counts)
+    undefined: int = 0
+    """Producers dropped because they may be undefined."""
+    synonyms: int = 0
+    """Producers dropped because another one spells the same."""
+    disagreeing: int = 0
+    """Producers dropped by the second look."""
+    useless: int = 0
+    """Branches cut because they compute a tensor both whole and in parts."""
+    seconds: float = 0.0
+
+
+@dataclass
+class Outcome:
+    """What a search found."""
+
+    graphs: list[SearchGraph]
+    """Smallest first."""
+    sums: Literal["none", "distributed", "opaque"]
+    """Whether products were distributed over sums."""
+    exhaustive: bool
+    """Whether closure and extraction finished."""
+    stopped_by: list[str]
+    """The limits that were hit, in any attempt."""
+    statistics: Statistics
+    sizes: dict[Dim, int]
+    """The extents of the second look."""
+    seeds: tuple[int, int]
+    """Of the search and of the second look."""
+    checked_in_reals: bool
+    trials: int = TRIALS
+
+
+def search(graph: SearchGraph, dims: Dims, options: Options) -> Outcome:
+    """
+    Every graph equal to the given one with at most `extra` more operators.
+
+    Raises Undefined if the graph is not defined on any inputs.
+    """
+    clock = Clock(options.limits.seconds)
+    outcome, has_sums = _attempt(graph, dims, options, clock, distribute=False)
+    if has_sums:
+        rest = (options.limits.seconds - clock.elapsed) / 2
+        limits = replace(options.limits, seconds=rest)
+        options = replace(options, limits=limits)
+        second, _ = _attempt(graph, dims, options, Clock(rest), distribute=True)
+        if second.exhaustive or not outcome.exhaustive:
+            outcome = second
+        else:
+            outcome.stopped_by += [
+                f"{limit} (distributing)" for limit in second.stopped_by
+            ]
+    outcome.statistics.seconds = clock.elapsed
+    return outcome
+
+
+def _attempt(
+    graph: SearchGraph, dims: Dims, options: Options, clock: Clock, *, distribute: bool
+) -> tuple[Outcome, bool]:
+    """One closure and what follows; also whether any sum was an opaque factor."""
+    seeds = (options.seed, options.seed + 1)
+    all_dims = graph.dims()
+    sample = draw(graph, dims.extents(all_dims, _SIZE), seeds[0])
+    closure = Closure(
+        graph,
+        dims,
+        sample,
+        companions=options.companions,
+        split=options.split,
+        distribute=distribute,
+    )
+    closure.run(options.limits, clock)
+    statistics = Statistics(values=len(closure.space.values), counts=closure.counts)
+    derivations = Derivations.of(
+        closure.space, dims, closure.outputs, closure.originals
+    )
+    statistics.undefined = drop_undefined(derivations)
+    statistics.synonyms = drop_synonyms(derivations)
+    extents = dims.extents(all_dims, _CHECK_SIZE)
+    again = InField(draw(graph, extents, seeds[1]))
+    statistics.disagreeing = drop_disagreeing(derivations, again)
+    if (reals := in_reals(graph, extents, seeds[1])) is not None:
+        statistics.disagreeing += drop_disagreeing(derivations, reals)
+    statistics.useful = len(derivations.producers)
+    extraction = Extraction(derivations, options.limits, clock)
+    graphs = list(extraction.graphs(graph.cost + options.extra))
+    statistics.useless = extraction.useless
+    statistics.seconds = clock.elapsed
+    stopped_by = [s for s in (closure.stopped_by, extraction.stopped_by) if s]
+    has_sums = closure.abstraction.has_opaque_sums
+    outcome = Outcome(
+        graphs=graphs,
+        sums="distributed" if distribute else "opaque" if has_sums else "none",
+        exhaustive=not stopped_by,
+        stopped_by=stopped_by,
+        statistics=statistics,
+        sizes=extents,
+        seeds=seeds,
+        checked_in_reals=reals is not None,
+    )
+    return outcome, has_sums
