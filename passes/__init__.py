@@ -15,4 +15,5 @@ PASSES: dict[str, tuple[str, str]] = {
         "ScheduleReductionsPass",
     ),
     "plan-memory": ("cleave.passes.plan_memory", "PlanMemoryPass"),
+    "substitute-facts": ("cleave.passes.substitute_facts", "SubstituteFactsPass"),
 }
