@@ -19,7 +19,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from cleave.dialects.algebra.operator import MEMORY
+from cleave.dialects.algebra.operator import MEMORY, Operator
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.attributes import LookupAttr, RangeAttr, TMapAttr
 from cleave.dialects.itgraph.memory import Memory, MemoryAttr
@@ -212,35 +212,49 @@ def facts_at(op: Operation) -> Facts:
 
 
 def memory_of(value: SSAValue) -> Memory | None:
-    """Where `plan-memory` put a tile; None where nothing is decided."""
-    if isinstance(value, BlockArgument) and isinstance(
-        level := value.block.parent_op(), Level
-    ):
-        attribute = level.placement.data[value.index] if level.placement else None
+    """
+    Where a tile lives; None where `plan-memory` has not decided. Tensors of a plan live
+    in GMEM, the results of a loop where its states do.
+    """
+    owner = value.owner
+    around = owner.parent_op()
+    attribute: Attribute | None = None
+    if isinstance(around, PlanOp):
+        return Memory("gmem")
+    if isinstance(value, BlockArgument) and isinstance(around, Level):
+        attribute = around.placement.data[value.index] if around.placement else None
     elif isinstance(value, OpResult):
         if isinstance(value.op, Level):
             return value.op.result_memory(value)
         attribute = value.op.get_attr_or_prop(MEMORY)
-    else:
-        attribute = None
     return attribute.data if isinstance(attribute, MemoryAttr) else None
 
 
 def set_memory(value: SSAValue, memory: Memory | None) -> None:
-    """Decide where a view, a loop state or the one result of an operator lives."""
-    if isinstance(value, BlockArgument) and isinstance(
-        level := value.block.parent_op(), Level
-    ):
+    """
+    Decide where a view, a loop state or the result of an operator lives.
+
+    Raises:
+        ValueError: a value that has no memory of its own (a result of a level, a tensor
+            of the plan), or a copy that would go nowhere.
+    """
+    owner = value.owner
+    level = owner.parent_op()
+    if isinstance(value, BlockArgument) and isinstance(level, Level):
         placement = [memory_of(argument) for argument in level.body.block.args]
         placement[value.index] = memory
         level.placement = _placement_attribute(placement)
-    elif isinstance(value, OpResult) and not isinstance(value.op, Level):
-        if memory is None:
-            value.op.attributes.pop(MEMORY, None)
-        else:
-            value.op.attributes[MEMORY] = MemoryAttr(memory)
+        return
+    if not isinstance(owner, Operator) or isinstance(level, PlanOp):
+        raise ValueError(f"{value_text(value, 'a value')} has no memory of its own")
+    # The memory of a copy is its parameter, that of other results an annotation.
+    holder = owner.properties if MEMORY in owner.properties else owner.attributes
+    if memory is not None:
+        holder[MEMORY] = MemoryAttr(memory)
+    elif holder is owner.properties:
+        raise ValueError(f"{value_text(value, 'a copy')} is copied to some memory")
     else:
-        raise ValueError(f"{value} has no placement of its own")
+        holder.pop(MEMORY, None)
 
 
 def _placement_attribute(

@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from cleave.dialects.algebra.generators import Constant
-from cleave.dialects.algebra.operator import Array, D, NumPy, Operator
+from cleave.dialects.algebra.operator import MEMORY, Array, D, NumPy, Operator
 from cleave.dialects.algebra.params import Axis, DimParam, Number, Param, Params
 from cleave.dialects.algebra.tensor_expression import (
     TensorExpression,
@@ -138,6 +138,11 @@ class Copy(_SameTile, HasCanonicalizationPatternsInterface):
     name = "itgraph.copy"
     PARAMS: ClassVar = (_To("memory", "to"),)
     memory = prop_def(MemoryAttr)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if MEMORY in self.attributes:
+            self.refuse("says twice where its result lives")
 
     @classmethod
     def numpy(

@@ -772,6 +772,18 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
+// CHECK: 'itgraph.copy' op: says twice where its result lives
+itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
+  %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM, 0] tile [BM, D])
+      outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f32>) {
+    %z = itgraph.copy %t to smem<linear> : !algebra.tensor<[BM, D], f32> in rmem<linear>
+    itgraph.yield %t
+  }
+  itgraph.return %y
+}
+
+// -----
+
 // What only the generic form can say.
 
 // CHECK: 'itgraph.kernel' op: view %t is !algebra.tensor<[BM, M], f32>, but its tile is !algebra.tensor<[BM, D], f32>
