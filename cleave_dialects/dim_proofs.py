@@ -10,11 +10,19 @@ multiples of them away until its bounds tell.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from cleave.dialects.dim_bounds import Interval, bounds_of_names, interval_of
+from cleave.dialects.dim_bounds import Endpoint, Interval, bounds_of_names, interval_of
+from cleave.dialects.dim_structure import (
+    Multiple,
+    calls_of,
+    count_calls,
+    degree_of,
+    name_of,
+    quotient_of,
+    replace_atom,
+)
 from cleave.dialects.dims import (
     Atom,
     Call,
@@ -31,16 +39,7 @@ from cleave.dialects.dims import (
 )
 
 # What one proof may try before it is given up, so that it takes milliseconds.
-_STEPS: Final = 60
-
-
-@dataclass(frozen=True, slots=True)
-class _Multiple:
-    """`dividend` is `divisor` times `quotient`, a new name or a `floordiv`."""
-
-    dividend: Dim
-    divisor: Dim
-    quotient: Dim
+_STEPS: Final = 20
 
 
 class Proofs:
@@ -57,10 +56,11 @@ class Proofs:
         zeros: Iterable[Dim],
         bounds: Mapping[str, Interval],
     ):
-        self._written: dict[str, _Multiple] = {}
-        self._multiples: list[_Multiple] = []
+        self._written: dict[str, Multiple] = {}
+        self._multiples: list[Multiple] = []
         self._rewritten: dict[Dim, Dim] = {}
-        self._lows: dict[Dim, float] = {}
+        self._lows: dict[Dim, Endpoint] = {}
+        self._non_negative: dict[Dim, bool] = {}
         self._zeros: list[Dim] = []
 
         known = [*non_negatives, *(e for z in zeros for e in (z, -z))]
@@ -70,7 +70,7 @@ class Proofs:
                 known.append(dividend - divisor)
             self._use_divisibility(divisor, dividend)
         for name, multiple in self._written.items():
-            difference = atom_dim(name) - multiple.divisor * multiple.quotient
+            difference = atom_dim(name) - multiple.product
             known += difference, -difference
         expanded = dict.fromkeys(self._expand(dim) for dim in known)
         self._non_negatives = [dim for dim in expanded if not isinstance(dim, int)]
@@ -79,26 +79,25 @@ class Proofs:
 
     def _use_divisibility(self, divisor: Dim, dividend: Dim) -> None:
         divisor, dividend = self._expand(divisor), self._expand(dividend)
-        if divisor == 0:
+        if divisor == 0 or mod(dividend, divisor) == 0:
             return
-        # Common factors go: of 128 | s * K with s = 2 * t is left 64 | t * K.
         match terms_of(mod(dividend, divisor)):
-            case (Term(factors=((Call("mod", (dividend, divisor)), 1),)),):
-                pass
-            case (_, *_):
-                pass
+            case (Term(division=Call("mod", (a, b))),):
+                # Without integer factors in common: of 128 | 6 * K is left 64 | 3 * K,
+                # and so 64 | K.
+                dividend, divisor = a, b
+                if isinstance(divisor, int) and len(terms_of(dividend)) == 1:
+                    dividend = Term(1, terms_of(dividend)[0].factors).dim
             case _:
-                return
-        match terms_of(dividend):
-            case (Term(1, ((str(name), 1),)),) if (
-                name not in names_of(divisor)
-                and interval_of(divisor, self.bounds).low >= 0
-            ):
-                quotient = atom_dim(f"{name} floordiv {divisor}")
-                self._written[name] = _Multiple(dividend, divisor, quotient)
-            case _:
-                quotient = floordiv(dividend, divisor)
-                self._multiples.append(_Multiple(dividend, divisor, quotient))
+                pass
+        name = name_of(dividend)
+        has_quotient = interval_of(divisor, self.bounds).low >= 0
+        if name is not None and name not in names_of(divisor) and has_quotient:
+            quotient = atom_dim(f"{name} floordiv {divisor}")
+            self._written[name] = Multiple(dividend, divisor, quotient)
+        else:
+            quotient = floordiv(dividend, divisor)
+            self._multiples.append(Multiple(dividend, divisor, quotient))
 
     # Answers
 
@@ -118,7 +117,10 @@ class Proofs:
         return dividend == 0 or (divisor != 0 and self._divides(divisor, dividend))
 
     def is_non_negative(self, dim: Dim) -> bool:
-        return self._search(self._rewrite(self._expand(dim)), set())
+        dim = self._rewrite(self._expand(dim))
+        if dim not in self._non_negative:
+            self._non_negative[dim] = self._search(dim, set())
+        return self._non_negative[dim]
 
     def interval(self, dim: Dim) -> Interval:
         """Bounds of the dim, by whatever way of writing it is known here."""
@@ -145,18 +147,18 @@ class Proofs:
     def _simpler(self, dim: Dim) -> Dim:
         # Taking a division apart helps only where its parts fold.
         folded = self._collapse(self._rewrite(self._expand(dim)))
-        return folded if _count_calls(folded) <= _count_calls(dim) else dim
+        return folded if count_calls(folded) <= count_calls(dim) else dim
 
     def _expand(self, dim: Dim) -> Dim:
         """Writes names as multiples of their divisors."""
         for name, multiple in self._written.items():
-            dim = substitute(dim, {name: multiple.divisor * multiple.quotient})
+            dim = substitute(dim, {name: multiple.product})
         return dim
 
     def _collapse(self, dim: Dim) -> Dim:
         """Undoes `_expand`."""
         for multiple in reversed(self._written.values()):
-            dim = _gather(dim, multiple)
+            dim = multiple.gather(dim)
             (name,) = names_of(multiple.quotient)
             value = floordiv(multiple.dividend, multiple.divisor)
             dim = substitute(dim, {name: value})
@@ -169,7 +171,7 @@ class Proofs:
         if dim not in self._rewritten:
             rewritten = map_atoms(dim, self._rewrite_atom)
             for multiple in self._multiples:
-                rewritten = _gather(rewritten, multiple)
+                rewritten = multiple.gather(rewritten)
             self._rewritten[dim] = rewritten
         return self._rewritten[dim]
 
@@ -238,7 +240,7 @@ class Proofs:
             isinstance(atom, Call)
             and atom.kind in ("min", "max", "mod")
             and all(
-                self._divides(divisor, _replace(term.dim, atom, arg))
+                self._divides(divisor, replace_atom(term.dim, atom, arg))
                 for arg in atom.args
             )
             for atom, _ in term.factors
@@ -253,12 +255,12 @@ class Proofs:
             return False
         tried.add(dim)
         return any(self._search(less, tried) for less in self._lessened(dim)) or any(
-            all(self._search(_replace(dim, atom, arg), tried) for arg in atom.args)
-            for atom in _calls(dim)
+            all(self._search(replace_atom(dim, atom, arg), tried) for arg in atom.args)
+            for atom in calls_of(dim)
             if atom.kind in ("min", "max")
         )
 
-    def _low(self, dim: Dim) -> float:
+    def _low(self, dim: Dim) -> Endpoint:
         if dim not in self._lows:
             self._lows[dim] = self.interval(dim).low
         return self._lows[dim]
@@ -268,23 +270,27 @@ class Proofs:
         Positive multiples of the dim less something known not to be negative, so that a
         negative term cancels.
         """
-        terms = [t for t in terms_of(dim) if t.coefficient < 0 and t.factors]
+        terms = terms_of(dim)
+        negative = [t for t in terms if t.coefficient < 0 and t.factors]
         # A term without a lower bound must cancel sooner or later: no choice to try.
-        endless = [t for t in terms if self._low(t.dim) == -inf]
+        endless = [t for t in negative if self._low(t.dim) == -inf]
         known = [*self._non_negatives, *self._known_of_calls(dim)]
-        for term in endless[:1] or terms:
+        for term in endless[:1] or negative:
             product = Term(1, term.factors).dim
+            for other in terms:
+                # Against -K stands s * K, which is K at least.
+                ratio = quotient_of(Term(1, other.factors).dim, product)
+                low = self._low(ratio)
+                if other.coefficient > 0 and low > 0 and self._low(product) >= 0:
+                    yield dim - other.coefficient * product * (ratio - int(low))
             for other in known:
                 for cancelled in terms_of(other):
                     if cancelled.coefficient > 0 or not cancelled.factors:
                         continue
-                    part = Term(1, cancelled.factors).dim
-                    if mod(product, part) != 0:
-                        continue
-                    scale = floordiv(product, part)
+                    scale = quotient_of(product, Term(1, cancelled.factors).dim)
                     # Higher degrees would only come back again, and higher still.
-                    is_lower = _degree(scale * other) <= _degree(dim)
-                    if is_lower and self._low(scale) >= 0:
+                    is_lower = degree_of(scale * other) <= degree_of(dim)
+                    if scale != 0 and is_lower and self._low(scale) >= 0:
                         yield (
                             dim * -cancelled.coefficient
                             + scale * other * term.coefficient
@@ -292,7 +298,7 @@ class Proofs:
 
     def _known_of_calls(self, dim: Dim) -> Iterator[Dim]:
         """Dims that are not negative by the meaning of the calls in this one."""
-        for atom in _calls(dim):
+        for atom in calls_of(dim):
             value = atom_dim(atom)
             if atom.kind == "min":
                 yield from (arg - value for arg in atom.args)
@@ -312,46 +318,3 @@ class Proofs:
                     yield divisor - 1 - value
                     if self.interval(dividend).low >= 0:
                         yield dividend - value
-
-
-def _count_calls(dim: Dim) -> int:
-    return sum(
-        1 + sum(map(_count_calls, atom.args))
-        for term in terms_of(dim)
-        for atom, _ in term.factors
-        if isinstance(atom, Call)
-    )
-
-
-def _degree(dim: Dim) -> int:
-    return max((term.degree for term in terms_of(dim)), default=0)
-
-
-def _calls(dim: Dim) -> list[Call]:
-    """The calls in the dim that are not within calls."""
-    atoms = (atom for term in terms_of(dim) for atom, _ in term.factors)
-    return [atom for atom in dict.fromkeys(atoms) if isinstance(atom, Call)]
-
-
-def _replace(dim: Dim, atom: Atom, value: Dim) -> Dim:
-    return map_atoms(dim, lambda a: value if a == atom else atom_dim(a))
-
-
-def _gather(dim: Dim, multiple: _Multiple) -> Dim:
-    """Writes divisor * quotient as the dividend, where one term holds both."""
-    product = multiple.divisor * multiple.quotient
-    if isinstance(product, int) or product == multiple.dividend:
-        return dim
-
-    def gather_in_calls(atom: Atom) -> Dim:
-        if isinstance(atom, str):
-            return atom_dim(atom)
-        return call(atom.kind, tuple(_gather(arg, multiple) for arg in atom.args))
-
-    total: Dim = 0
-    for term in terms_of(map_atoms(dim, gather_in_calls)):
-        part = term.dim
-        while mod(part, product) == 0:
-            part = floordiv(part, product) * multiple.dividend
-        total = total + part
-    return total

@@ -109,7 +109,7 @@ def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     return _substitute(dim, tuple((name, values[name]) for name in used))
 
 
-@lru_cache(1 << 16)
+@lru_cache(1 << 14)
 def _substitute(dim: SymbolicDim, values: tuple[tuple[str, Dim], ...]) -> Dim:
     by_name = dict(values)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from cleave.dialects.dim_structure import name_of
 from cleave.dialects.dims import (
     Dim,
     DimTokens,
@@ -94,23 +95,23 @@ class Bindings:
     `=` facts solved for names, one after the other, as equations are.
 
     A name is bound where it stands alone on one side; values hold no bound names.
-    `open` are the facts that bind none.
     """
 
     values: dict[str, Dim] = field(default_factory=dict[str, Dim])
     reasons: dict[str, tuple[Fact, ...]] = field(
         default_factory=dict[str, tuple[Fact, ...]]
     )
-    open: list[Fact] = field(default_factory=list[Fact])
 
     @staticmethod
     def of(facts: Iterable[Fact]) -> Bindings:
+        """Raises FactError for a fact that makes a divisor 0."""
         bindings = Bindings()
         pending = [fact for fact in facts if fact.relation == "="]
+        # Of `K = 2 * M` and `K = 4096` the second must give K its value.
+        pending.sort(key=lambda fact: all(map(names_of, (fact.lhs, fact.rhs))))
         # A fact may bind a name only when another fact has bound the others.
-        while used := [fact for fact in pending if bindings.use(fact)]:
+        while used := [fact for fact in pending if bindings._use(fact)]:
             pending = [fact for fact in pending if fact not in used]
-        bindings.open = pending
         return bindings
 
     def reasons_for(self, names: Iterable[str]) -> tuple[Fact, ...]:
@@ -119,33 +120,37 @@ class Bindings:
             dict.fromkeys(f for n in sorted(names) for f in self.reasons.get(n, ()))
         )
 
-    def use(self, fact: Fact) -> bool:
+    def _use(self, fact: Fact) -> bool:
         """Binds a name if the fact allows it; True if nothing is left of the fact."""
         try:
-            return self._bind(fact)
+            known = fact.substitute(self.values)
+            solution = _solve(known)
+            if solution is not None:
+                self._bind(*solution, (fact, *self.reasons_for(fact.names)))
         except ZeroDivisionError as error:
             raise FactError(f"{error}, because of {fact}", (fact,)) from error
+        return solution is not None or known.lhs == known.rhs
 
-    def _bind(self, fact: Fact) -> bool:
-        known = fact.substitute(self.values)
-        for side, value in ((known.lhs, known.rhs), (known.rhs, known.lhs)):
-            name = _name_of(side)
-            if name is None or name in names_of(value):
-                continue
-            reasons = (fact, *self.reasons_for(fact.names))
-            for other, old in self.values.items():
-                if name in names_of(old):
-                    self.values[other] = substitute(old, {name: value})
-                    self.reasons[other] += reasons
-            self.values[name], self.reasons[name] = value, reasons
-            return True
-        return known.lhs == known.rhs
+    def _bind(self, name: str, value: Dim, reasons: tuple[Fact, ...]) -> None:
+        for other, old in self.values.items():
+            if name in names_of(old):
+                self.values[other] = substitute(old, {name: value})
+                self.reasons[other] += reasons
+        self.values[name], self.reasons[name] = value, reasons
 
 
-def _name_of(dim: Dim) -> str | None:
-    """The name that the dim is, if it is one alone."""
-    match terms_of(dim):
-        case (Term(1, ((str(name), 1),)),):
-            return name
+def _solve(equation: Fact) -> tuple[str, Dim] | None:
+    """A name and the value that the equation gives it."""
+    lhs, rhs = equation.lhs, equation.rhs
+    for side, value in ((lhs, rhs), (rhs, lhs)):
+        name = name_of(side)
+        if name is not None and name not in names_of(value):
+            return name, value
+    match terms_of(lhs - rhs):
+        case (Term(scale, ((str(name), 1),)), Term(constant, ())) | (
+            Term(constant, ()),
+            Term(scale, ((str(name), 1),)),
+        ) if constant % scale == 0:
+            return name, -constant // scale
         case _:
             return None

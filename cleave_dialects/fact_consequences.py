@@ -19,7 +19,7 @@ Range: TypeAlias = tuple[Dim, Dim]
 _SIZE = Interval(1, inf)
 
 
-@lru_cache(1 << 10)
+@lru_cache(1 << 7)
 def consequences_of(
     facts: tuple[Fact, ...],
     sizes: frozenset[str],

@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # A scheduler asks for the same few sums and products thousands of times, and SymPy
 # takes tens of microseconds for each.
-_CACHE_SIZE = 1 << 16
+_CACHE_SIZE = 1 << 14
 
 
 class SymbolicDim:
