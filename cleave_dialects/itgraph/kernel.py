@@ -21,6 +21,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from cleave.dialects.itgraph.coverage import verify_outputs
 from cleave.dialects.itgraph.level import (
     Level,
     level_operands,
@@ -34,7 +35,7 @@ from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.itgraph.syntax import clause, parse_level, print_level
 from cleave.dialects.itgraph.terminator import Terminator
 from cleave.dialects.itgraph.tmap import Range, TMap
-from cleave.dialects.itgraph.verification import verify_level, verify_outputs
+from cleave.dialects.itgraph.verification import verify_level
 from cleave.dialects.tensor import (
     DimAttr,
     TensorType,

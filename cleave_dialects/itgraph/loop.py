@@ -156,11 +156,10 @@ class LoopOp(Level, HasCanonicalizationPatternsInterface):
             self.refuse(f"has {count} iterators, but a loop has one")
         if not len(self.updates):
             self.refuse("has no state, so it computes nothing")
-        if (given := len(self.initials)) != len(self.updates):
-            self.refuse(f"has {len(self.updates)} states but {given} initial values")
-        if len(self.finals) != len(self.updates):
+        counts = [len(each) for each in (self.updates, self.initials, self.finals)]
+        if len({*counts}) > 1:
             self.refuse(
-                f"has {len(self.updates)} states but {len(self.finals)} results"
+                "has {} states, {} initial values and {} results".format(*counts)
             )
         verify_level(self, len(self.sources) + len(self.updates))
         if not isinstance(self.body.block.last_op, NextOp):

@@ -9,10 +9,10 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from cleave.dialects.algebra.operator import Operator, is_float
-from cleave.dialects.dims import Dim, ceildiv, names_of, symbol
+from cleave.dialects.dims import Dim, names_of
 from cleave.dialects.itgraph.attributes import dims_inside
 from cleave.dialects.itgraph.level import Level, Scope, facts_at, scope_of, value_text
-from cleave.dialects.itgraph.parts import Contribution, Output, State, View, tensor_type
+from cleave.dialects.itgraph.parts import Contribution, State, View, tensor_type
 from cleave.dialects.itgraph.tmap import Range, Shape
 from cleave.dialects.tensor import TensorType
 
@@ -91,7 +91,7 @@ def _verify_names(level: Level, outer: Scope) -> None:
     _verify_no_shadowing(level, outer)
     known = [range_.iterator for range_ in level.ranges]
     for let in level.lets:
-        _require(level, let.index, outer.with_names(known), f"let {let.name}")
+        require_scope(level, let.index, outer.with_names(known), f"let {let.name}")
         known.append(let.name)
     for range_ in level.ranges:
         _verify_bounds(level, range_, outer)
@@ -100,13 +100,10 @@ def _verify_names(level: Level, outer: Scope) -> None:
         zip(level.view_arguments, level.views, strict=True)
     ):
         what = f"view {value_text(argument, f'number {position}')}"
-        _require(level, view.tmap.offsets, inside, what)
+        require_scope(level, view.tmap.offsets, inside, what)
         _require_static(level, view.type, inside, what)
-    facts = facts_at(level)
     for op in level.body.block.ops:
         _verify_operator(level, op, inside)
-        if isinstance(op, Operator):
-            op.verify_facts(facts)
 
 
 def _verify_no_shadowing(level: Level, outer: Scope) -> None:
@@ -128,7 +125,7 @@ def _verify_bounds(level: Level, range_: Range, outer: Scope) -> None:
                     f"bound {bound} of {range_.iterator} uses '{name}', which changes "
                     "from iteration to iteration"
                 )
-        _require(level, (bound,), usable, f"bound {bound} of {range_.iterator}")
+        require_scope(level, (bound,), usable, f"bound {bound} of {range_.iterator}")
 
 
 def _verify_operator(level: Level, op: Operation, scope: Scope) -> None:
@@ -138,11 +135,13 @@ def _verify_operator(level: Level, op: Operation, scope: Scope) -> None:
         if isinstance(type_ := result.type, TensorType):
             _require_static(level, type_, scope, f"result of '{op.name}' op")
     if isinstance(op, Operator):
+        op.verify_facts(facts_at(op))
         for attribute in (*op.properties.values(), *op.attributes.values()):
-            _require(level, dims_inside(attribute), scope, f"'{op.name}' op")
+            require_scope(level, dims_inside(attribute), scope, f"'{op.name}' op")
 
 
-def _require(level: Level, dims: Iterable[Dim], scope: Scope, what: str) -> None:
+def require_scope(level: Level, dims: Iterable[Dim], scope: Scope, what: str) -> None:
+    """Refuse a name in one of the dims that is not in scope."""
     for dim in dims:
         for name in sorted(names_of(dim) - {*scope.names}):
             level.refuse(
@@ -159,80 +158,7 @@ def _require_static(level: Level, type_: TensorType, scope: Scope, what: str) ->
                 f"{what} has tile dim {axis} {dim}, which changes with '{name}'; tiles "
                 "have one shape, so only symbols of the plan may be in it"
             )
-    _require(level, type_.dims, scope, what)
-
-
-################################################################################
-# Outputs of kernels                                                           #
-################################################################################
-
-
-def verify_outputs(
-    kernel: Level, outs: Sequence[Output], tiles: Sequence[SSAValue]
-) -> None:
-    """Check that tiles fit the outputs, are disjoint, and cover them."""
-    if len(tiles) != len(outs):
-        kernel.refuse(f"has {len(outs)} outs but yields {len(tiles)} tiles")
-    for position, (out, tile) in enumerate(zip(outs, tiles, strict=True)):
-        type_ = tensor_type(tile)
-        what = f"output {position}"
-        if type_.element_type != out.type.element_type:
-            kernel.refuse(f"{what} is {out.type} but {type_} is yielded")
-        if not len(out.offsets) == type_.rank == out.type.rank:
-            kernel.refuse(
-                f"{what} has {len(out.offsets)} offsets and a tile of rank "
-                f"{type_.rank}, but {out.type} has rank {out.type.rank}"
-            )
-        if (scope := scope_of(kernel)) is not None:
-            inside = scope.with_names(kernel.own_names)
-            _require(kernel, out.offsets, inside, what)
-            _verify_cover(kernel, out, type_.dims, what)
-
-
-def _verify_cover(kernel: Level, out: Output, tile: Shape, what: str) -> None:
-    facts = facts_at(kernel)
-    ranges = {range_.iterator: range_ for range_ in kernel.ranges}
-    covering: dict[str, int] = {}
-    for axis, (dim, offset, size) in enumerate(
-        zip(out.type.dims, out.offsets, tile, strict=True)
-    ):
-        where = f"{what}: dim {axis} ({dim})"
-        used = sorted(names_of(offset) & ranges.keys())
-        if not used:
-            if not facts.equal(offset, 0) or not facts.at_most(dim, size):
-                kernel.refuse(
-                    f"{where} is not iterated, so its offset is 0 and its tile holds "
-                    f"it, but the offset is {offset} and the tile {size}"
-                )
-            continue
-        range_ = ranges[used[0]]
-        if len(used) > 1 or not facts.equal(offset, symbol(range_.iterator) * size):
-            kernel.refuse(
-                f"{where} has offset {offset}, but tiles of {size} are disjoint and "
-                f"adjacent at one iterator times the tile, {range_.iterator} * {size}"
-            )
-        end = ceildiv(dim, size)
-        if not facts.equal(range_.lo, 0) or not facts.equal(range_.hi, end):
-            kernel.refuse(
-                f"{where} is covered by tiles of {size} if {range_.iterator} goes from "
-                f"0 to {end}, but it goes from {range_.lo} to {range_.hi}"
-            )
-        if range_.iterator in covering:
-            kernel.refuse(
-                f"{what}: {range_.iterator} moves dims {covering[range_.iterator]} and "
-                f"{axis} together, so only tiles on a diagonal are written"
-            )
-        covering[range_.iterator] = axis
-    for iterator in ranges:
-        if iterator not in covering:
-            kernel.refuse(
-                f"{what} is written once for each {iterator}, because its offsets "
-                f"{_text(out.offsets)} do not use it"
-            )
-
-
-def _text(dims: Sequence[Dim]) -> str:
-    return f"[{', '.join(str(dim) for dim in dims)}]"
+    require_scope(level, type_.dims, scope, what)
 
 
 ################################################################################
@@ -269,7 +195,7 @@ def verify_states(
         _verify_contribution(loop, state, given, what)
         if scope is not None:
             inside = scope.with_names(loop.own_names)
-            _require(loop, state.offsets, inside, what)
+            require_scope(loop, state.offsets, inside, what)
 
 
 def _verify_contribution(

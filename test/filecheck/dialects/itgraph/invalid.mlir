@@ -878,7 +878,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.loop' op: has 2 states but 1 initial values
+// CHECK: 'itgraph.loop' op: has 2 states, 1 initial values and 1 results
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM, 0] tile [BM, D])
       outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f32>) {
