@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Commutative, Pure
 
+from cleave.dialects.algebra.emission import LOG2_E, divided, exp2
 from cleave.dialects.algebra.operator import (
     Array,
     D,
@@ -75,8 +76,11 @@ class Elementwise(Operator):
     `LAW(domain, *values)`, in what a domain of the search knows; None for a function
     of which only that it is one is used.
     """
-    TILELANG: ClassVar[str]
-    """One element, with `{0}`, `{1}`, ... for the operands' elements."""
+    TILELANG: ClassVar[str | Callable[..., str]]
+    """
+    One element: text with `{0}`, `{1}`, ... for the operands' elements, or a function of
+    them.
+    """
 
     @classmethod
     def infer_shape(
@@ -112,7 +116,8 @@ class Elementwise(Operator):
 
     @classmethod
     def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
-        return cls.TILELANG.format(*args)
+        text = cls.TILELANG
+        return text.format(*args) if isinstance(text, str) else text(*args)
 
 
 class Unary(Elementwise):
@@ -146,7 +151,7 @@ class Exp(Unary):
     name = "algebra.exp"
     MEANING: ClassVar = meaning1(lambda np, x: np.exp(x))
     LAW: ClassVar = law1(lambda domain, x: domain.exp(x))
-    TILELANG: ClassVar = "T.exp({0})"
+    TILELANG: ClassVar = staticmethod(lambda x: exp2(x, LOG2_E))
     EXPONENTIALS: ClassVar = 1
 
 
@@ -159,7 +164,7 @@ class Exp2(Unary):
     LAW: ClassVar = law1(
         lambda domain, x: domain.exp(domain.mul(x, domain.number(log(2))))
     )
-    TILELANG: ClassVar = "T.exp2({0})"
+    TILELANG: ClassVar = staticmethod(lambda x: exp2(x))
     EXPONENTIALS: ClassVar = 1
 
 
@@ -216,6 +221,7 @@ class Square(Unary):
     """`x * x`."""
 
     name = "algebra.square"
+    REPEATS_OPERAND: ClassVar = True
     MEANING: ClassVar = meaning1(lambda np, x: x * x)
     LAW: ClassVar = law1(lambda domain, x: domain.square(x))
     TILELANG: ClassVar = "{0} * {0}"
@@ -268,7 +274,7 @@ class Sigmoid(Unary):
     name = "algebra.sigmoid"
     # Written with tanh, which saturates where exp(-x) would overflow.
     MEANING: ClassVar = meaning1(lambda np, x: 0.5 * (1 + np.tanh(0.5 * x)))
-    TILELANG: ClassVar = "1.0 / (1.0 + T.exp(-{0}))"
+    TILELANG: ClassVar = staticmethod(lambda x: f"1.0 / (1.0 + {exp2(x, -LOG2_E)})")
     FLOPS: ClassVar = 3
     EXPONENTIALS: ClassVar = 1
 
@@ -278,8 +284,9 @@ class Silu(Unary):
     """`x * sigmoid(x)`."""
 
     name = "algebra.silu"
+    REPEATS_OPERAND: ClassVar = True
     MEANING: ClassVar = meaning1(lambda np, x: x * 0.5 * (1 + np.tanh(0.5 * x)))
-    TILELANG: ClassVar = "{0} / (1.0 + T.exp(-{0}))"
+    TILELANG: ClassVar = staticmethod(lambda x: f"{x} / (1.0 + {exp2(x, -LOG2_E)})")
     FLOPS: ClassVar = 3
     EXPONENTIALS: ClassVar = 1
 
@@ -306,6 +313,7 @@ class Gelu(Unary):
     """`x * (1 + erf(x / sqrt(2))) / 2`, the exact form."""
 
     name = "algebra.gelu"
+    REPEATS_OPERAND: ClassVar = True
     MEANING: ClassVar = meaning1(lambda np, x: 0.5 * x * (1 + _erf(np, x * 0.5**0.5)))
     TILELANG: ClassVar = "0.5 * {0} * (1.0 + T.erf({0} * 0.7071067811865476))"
     FLOPS: ClassVar = 4
@@ -357,7 +365,7 @@ class Div(Binary):
     name = "algebra.div"
     MEANING: ClassVar = meaning2(lambda np, a, b: a / b)
     LAW: ClassVar = law2(lambda domain, a, b: domain.div(a, b))
-    TILELANG: ClassVar = "{0} / {1}"
+    TILELANG: ClassVar = staticmethod(divided)
 
 
 @irdl_op_definition

@@ -98,6 +98,10 @@ class Constant(Generator):
         return np.full(shape, float(params["value"]))
 
     @classmethod
+    def number(cls, params: Params) -> Any | None:
+        return params["value"]
+
+    @classmethod
     def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         value = params["value"]
         if isinstance(value, float) and value in (float("inf"), -float("inf")):

@@ -78,6 +78,8 @@ class Operator(IRDLOperation, ABC):
     """Every result element depends on the operands' elements at the same position."""
     REDUCTION: ClassVar[ReductionKind | None] = None
     """How the reduction axes of the tensor expression are combined."""
+    REPEATS_OPERAND: ClassVar[bool] = False
+    """Its TileLang text mentions an operand more than once."""
     COMBINES: ClassVar[ReductionKind | None] = None
     """Combines two values elementwise as this kind of reduction does."""
     ONLY_ROUNDS: ClassVar[bool] = False
@@ -219,6 +221,16 @@ class Operator(IRDLOperation, ABC):
         and the permutation of each operand that does it (None for none).
         """
         return params, [None] * len(shapes)
+
+    @classmethod
+    def retyped(cls, params: Params, shape: tuple[Any, ...]) -> Params:
+        """The parameters of the same operator with a result of other dims."""
+        return params
+
+    @classmethod
+    def number(cls, params: Params) -> Any | None:
+        """The float or dim that every element of the result is, if that is known."""
+        return None
 
     @classmethod
     def commutes(cls) -> bool:

@@ -219,15 +219,10 @@ class Number(Param):
         negative = parser.parse_optional_punctuation("-") is not None
         if parser.parse_optional_keyword("inf") is not None:
             return self.encode(-float("inf") if negative else float("inf"))
-        if negative:
-            return self.encode(-parser.parse_number(allow_boolean=False))
-        # The lexer tells 1 from 1.0; a dim may begin with either a number or a name.
-        number = parser.parse_optional_number(allow_boolean=False)
-        if isinstance(number, float):
-            return self.encode(number)
-        if number is not None:
-            return DimAttr(number)
-        return DimAttr(parse_dim(parser))
+        # The lexer tells 1 from 1.0.
+        if (number := parser.parse_optional_float(allow_negative=False)) is not None:
+            return self.encode(-number if negative else number)
+        return DimAttr(parse_dim(parser, after_minus=negative))
 
     def print(self, printer: Printer, attribute: Attribute) -> None:
         self.print_value(printer, attribute)

@@ -114,6 +114,10 @@ class Split(View):
         return domain.transpose(parts, (dim, *others))
 
     @classmethod
+    def retyped(cls, params: Params, shape: tuple[Any, ...]) -> Params:
+        return {**params, "count": shape[0]}
+
+    @classmethod
     def tensor_expression(
         cls, shapes: Sequence[tuple[Any, ...]], params: Params
     ) -> TensorExpression:
@@ -168,6 +172,10 @@ class Reshape(View, HasFolderInterface, HasCanonicalizationPatternsInterface):
         params: Params,
     ) -> V:
         return domain.reshape(values[0], params["shape"])
+
+    @classmethod
+    def retyped(cls, params: Params, shape: tuple[Any, ...]) -> Params:
+        return {"shape": shape}
 
     @classmethod
     def tensor_expression(

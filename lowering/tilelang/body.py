@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, cast
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
+from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import Operator, is_float
 from cleave.dialects.dims import SymbolicDim
 from cleave.dialects.itgraph.level import memory_of
@@ -263,7 +265,7 @@ class Body:
         if isinstance(user, Copy):
             return op.ONLY_ROUNDS
         same_tile = user.result_type.dims == op.result_type.dims
-        return same_tile and user.ELEMENTWISE
+        return same_tile and user.ELEMENTWISE and not user.REPEATS_OPERAND
 
     def element(self, value: SSAValue, positions: Sequence[str]) -> str:
         """One element of a value, computed in place if it has no buffer."""
@@ -272,7 +274,31 @@ class Body:
             return self._expression(owner, positions)
         return self.buffer_of(value).at(positions)
 
+    def _number(self, value: SSAValue) -> float | None:
+        """The value of what is computed from numbers and sizes alone."""
+        owner = value.owner
+        if value in self.places or not isinstance(owner, Operator):
+            return None
+        dims = [self.spelling.facts.resolve(d) for d in owner.result_type.dims]
+        args = [self._number(operand) for operand in owner.operands]
+        is_number = owner.ELEMENTWISE or isinstance(owner, Constant)
+        if not is_number or None in args or any(dim != 1 for dim in dims):
+            return None
+        import numpy as np
+
+        params = owner.params
+        for name, param in params.items():
+            if isinstance(param, SymbolicDim):
+                params[name] = self.spelling.facts.resolve(param)
+                if not isinstance(params[name], int):
+                    return None
+        arrays = [np.full((), arg) for arg in args]
+        return float(owner.numpy(np, arrays, params, ()))
+
     def _expression(self, op: Operator, positions: Sequence[str]) -> str:
+        number = self._number(op.results[0])
+        if number is not None and isfinite(number):
+            return repr(number)
         args: list[str] = []
         expression = op.expression
         for operand, indices in zip(op.operands, expression.operands, strict=True):

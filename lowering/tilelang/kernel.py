@@ -298,6 +298,8 @@ class KernelEmitter:
         ]
         if kernel.swizzle:
             inside.append(f"T.use_swizzle({kernel.swizzle.value.data})")
+        if any("exp2(" in line for line in self.macros):
+            inside.insert(0, "T.import_source(EXP2)")
         inside += decode
         inside += call_lines(f"iter_{text.number}(", text.iter_args(spell))
         launch = f"with T.Kernel({', '.join(grid)}, threads={threads}) as {variables}:"

@@ -21,6 +21,23 @@ from cleave.lowering.tilelang.kernel import KernelEmitter, KernelText
 from cleave.lowering.tilelang.text import EmissionError, Names, literal_lines
 
 FAST_MATH = "tl.enable_fast_math"
+EXP2_CALL = "exp2("
+EXP2_LINES = '''\
+EXP2 = """
+__device__ __forceinline__ float cleave_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+"""
+
+
+def exp2(x):
+    return T.call_extern("float32", "cleave_exp2", x)'''.splitlines()
+"""
+The exponential of the special-function units: within 2 ulp, and 0 below 2 ** -126, where
+`exp2f` takes several instructions more to get denormal results right.
+"""
 SPECIALIZATIONS: dict[str, dict[str, Any]] = {
     "single-loop": {},
     "role-based": {"tl.enable_auto_warp_specialization": "role_based"},
@@ -77,6 +94,9 @@ class _ModuleEmitter:
             f"PLAN = {first}",
             *literal,
         ]
+        lines = [line for text in texts for line in text.lines]
+        if any(EXP2_CALL in line for line in lines):
+            parts += ["", "", *EXP2_LINES]
         for text in texts:
             parts += ["", "", *text.lines]
         return "\n".join(parts) + "\n"

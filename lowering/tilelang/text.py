@@ -94,7 +94,7 @@ class Names:
     """Python names that are not yet taken."""
 
     taken: set[str] = field(
-        default_factory=lambda: {"T", "tilelang", "PLAN", *VARIABLES}
+        default_factory=lambda: {"T", "tilelang", "PLAN", "EXP2", "exp2", *VARIABLES}
     )
 
     def fresh(self, wanted: str) -> str:

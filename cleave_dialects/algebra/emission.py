@@ -1,0 +1,60 @@
+"""Scaling of TileLang expressions, by which exponentials keep to one multiply-add."""
+
+from __future__ import annotations
+
+import ast
+
+LOG2_E = 1.4426950408889634
+
+
+def exp2(argument: str, scale: float = 1.0) -> str:
+    """`2 ** (argument * scale)` by the hardware's exponential (within 2 ulp)."""
+    return f"exp2({scaled(argument, scale)})"
+
+
+def scaled(text: str, factor: float) -> str:
+    """
+    An expression times a number, the number folded into what is there.
+
+    `(s * 0.125 - m) * 1.44` becomes `s * 0.18 - m * 1.44`: one multiply-add an element,
+    since the row's `m * 1.44` is computed once.
+    """
+    if factor == 1.0:
+        return text
+    tree = _scaled(ast.parse(text, mode="eval").body, factor)
+    return ast.unparse(tree).replace("'", '"')
+
+
+def _scaled(node: ast.expr, factor: float) -> ast.expr:
+    if isinstance(node, ast.BinOp):
+        left, right = node.left, node.right
+        match node.op:
+            case ast.Add() | ast.Sub():
+                parts = _scaled(left, factor), _scaled(right, factor)
+                return ast.BinOp(parts[0], node.op, parts[1])
+            case ast.Mult() if (number := _number(right)) is not None:
+                return ast.BinOp(left, ast.Mult(), ast.Constant(number * factor))
+            case ast.Mult() if (number := _number(left)) is not None:
+                return ast.BinOp(right, ast.Mult(), ast.Constant(number * factor))
+            case ast.Div() if number := _number(right):
+                return ast.BinOp(left, ast.Mult(), ast.Constant(factor / number))
+            case _:
+                pass
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _scaled(node.operand, -factor)
+    if (number := _number(node)) is not None:
+        return ast.Constant(number * factor)
+    return ast.BinOp(node, ast.Mult(), ast.Constant(factor))
+
+
+def divided(text: str, divisor: str) -> str:
+    """A quotient; by a number it is a product, which is as exact and much cheaper."""
+    number = _number(ast.parse(divisor, mode="eval").body)
+    return scaled(text, 1 / number) if number else f"{text} / {divisor}"
+
+
+def _number(node: ast.expr) -> float | None:
+    """The value of a literal."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return float(node.value)
+    return None
