@@ -8,6 +8,8 @@ if __name__ != "cleave.passes":
 # Each pass by its name on the command line: the module, which is that name in snake
 # case, and the `ModulePass` in it.
 PASSES: dict[str, tuple[str, str]] = {
+    "infer-reduced-dims": ("cleave.passes.infer_reduced_dims", "InferReducedDimsPass"),
+    "symbolize": ("cleave.passes.symbolize", "SymbolizePass"),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
     "schedule-blocks": ("cleave.passes.schedule_blocks", "ScheduleBlocksPass"),
     "schedule-reductions": (
