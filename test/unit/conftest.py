@@ -5,8 +5,26 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.parser import Parser
 
+from cleave.dialects.algebra import Algebra
+from cleave.dialects.itgraph import ItGraph
 from cleave.tools import opt
+
+
+@pytest.fixture(scope="session")
+def parse_ir() -> Callable[[str], ModuleOp]:
+    """`parse_ir(text)` is the module of that text, which is not verified."""
+
+    def parse(text: str) -> ModuleOp:
+        ctx = Context()
+        for dialect in (Builtin, Algebra, ItGraph):
+            ctx.load_dialect(dialect)
+        return Parser(ctx, text).parse_module()
+
+    return parse
 
 
 @pytest.fixture

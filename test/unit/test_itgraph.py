@@ -1,17 +1,12 @@
-"""The itgraph dialect as Python sees it: parts, tmaps, scope, placement."""
+"""The itgraph dialect as Python sees it: parts, scope, placement."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    Builtin,
     ModuleOp,
     StringAttr,
     f16,
@@ -19,41 +14,33 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Block, SSAValue
-from xdsl.parser import Parser
 from xdsl.pattern_rewriter import (
     PatternRewriteWalker,
     TypeConversionPattern,
     attr_type_rewrite_pattern,
 )
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import VerifyException
 
-from cleave.dialects.algebra import Algebra
 from cleave.dialects.algebra.contraction import Matmul, ReduceMax
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.views import Reshape
-from cleave.dialects.dims import Dim, ceildiv, evaluate, substitute, symbol
+from cleave.dialects.dims import Dim, ceildiv, substitute, symbol
 from cleave.dialects.facts import parse_fact_text
 from cleave.dialects.itgraph import (
     Contribution,
     Copy,
-    ItGraph,
     KernelOp,
     Let,
     LoopOp,
     Memory,
-    MemoryAttr,
     NextOp,
     Output,
     PlanOp,
     Range,
     ReturnOp,
     State,
-    StateAttr,
-    StateKind,
     Tail,
     TMap,
-    TMapAttr,
     View,
     YieldOp,
     entry_block,
@@ -142,22 +129,17 @@ itgraph.plan @maxima [M, L, D, BM, BL] where [BM = 64]
 """
 
 
-def parse(text: str) -> ModuleOp:
-    ctx = Context()
-    for dialect in (Builtin, Algebra, ItGraph):
-        ctx.load_dialect(dialect)
-    return Parser(ctx, text).parse_module()
-
-
 def levels_of(plan: PlanOp) -> tuple[KernelOp, LoopOp]:
     kernel = next(op for op in plan.walk() if isinstance(op, KernelOp))
     return kernel, next(op for op in kernel.walk() if isinstance(op, LoopOp))
 
 
-def test_what_is_built_is_what_is_written() -> None:
+def test_what_is_built_is_what_is_written(
+    parse_ir: Callable[[str], ModuleOp],
+) -> None:
     module = ModuleOp([built()])
     module.verify()
-    written = parse(WRITTEN)
+    written = parse_ir(WRITTEN)
     assert module.is_structurally_equivalent(written)
     assert str(module) == str(written)
 
@@ -193,71 +175,6 @@ def test_a_level_takes_over_a_body() -> None:
 
 
 ################################################################################
-# Tile maps                                                                    #
-################################################################################
-
-
-def cut(x: NDArray[Any], tmap: TMap, values: dict[str, int]) -> NDArray[Any]:
-    begin = [evaluate(dim, values) for dim in tmap.offsets]
-    tile = [evaluate(dim, values) for dim in tmap.tile]
-    return x[tuple(slice(b, b + t) for b, t in zip(begin, tile, strict=True))]
-
-
-@pytest.mark.parametrize("values", [{"i": 0, "j": 3}, {"i": 2, "j": 1}])
-def test_a_view_of_a_view_is_one_tmap(values: dict[str, int]) -> None:
-    x = np.arange(24 * 10).reshape(24, 10)
-    outer = TMap((i * 8, 2), (8, 7))
-    inner = TMap((j * 2, 3), (2, 4))
-    both = cut(cut(x, outer, values), inner, values)
-    assert np.array_equal(cut(x, outer.then(inner), values), both)
-
-
-def test_gathered_rows_compose_only_as_a_whole() -> None:
-    gathered = TMap((0, i), (BL, 1), gathers=(0,))
-    whole = TMap((0, 0), (BL, 1))
-    assert gathered.then(whole) == gathered
-    assert TMap((0, i), (M, 1)).then(TMap((0, 0), (BL, 1), (0,))) == gathered
-    with pytest.raises(
-        ValueError, match="dim 0 is sliced after its rows were gathered"
-    ):
-        gathered.then(TMap((j, 0), (BL, 1)))
-    with pytest.raises(ValueError, match="dim 0 is gathered in a view that is offset"):
-        TMap((i, 0), (M, 1)).then(TMap((0, 0), (BL, 1), (0,)))
-    with pytest.raises(ValueError, match="a tmap of rank 1 in a view of rank 2"):
-        whole.then(TMap((0,), (1,)))
-
-
-def test_names_of_a_tmap() -> None:
-    tmap = TMap((i * BM, 0), (BM, D))
-    assert tmap.names == {"i", "BM", "D"}
-    assert tmap.substitute({"i": 0, "D": 4}) == TMap((0, 0), (BM, 4))
-    assert TMap.whole((BM, D)).is_whole((BM, D))
-    assert not TMap((0, 0), (BM, D), (1,)).is_whole((BM, D))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: TMapAttr(TMap((0,), (1, 1))), "1 offsets but a tile of rank 2"),
-        (lambda: TMapAttr(TMap((0, 0), (1, 1), (1, 0))), r"dims \[1, 0\] are not asc"),
-        (lambda: TMapAttr(TMap((0, 0), (1, 1), (2,))), r"dims \[2\] are not ascending"),
-        (lambda: TMapAttr(TMap((i, 0), (1, 1), (0,))), "dim 0 is gathered and has off"),
-        (lambda: StateAttr("sum", (0,)), "a 'sum' state has no offsets"),
-        (
-            lambda: StateAttr(cast(StateKind, "min")),
-            "state kind 'min' is not one of carry, sum, max",
-        ),
-        (lambda: MemoryAttr(Memory("gmem", "fragment")), "in gmem is not fragment but"),
-    ],
-)
-def test_attributes_that_make_no_sense(
-    make: Callable[[], object], message: str
-) -> None:
-    with pytest.raises(VerifyException, match=message):
-        make()
-
-
-################################################################################
 # Scope and placement                                                          #
 ################################################################################
 
@@ -286,7 +203,9 @@ def test_a_kernel_outside_of_a_plan_has_no_scope_to_check() -> None:
     assert len(facts_at(kernel)) == 0
 
 
-def test_placement_of_every_kind_of_value() -> None:
+def test_placement_of_every_kind_of_value(
+    parse_ir: Callable[[str], ModuleOp],
+) -> None:
     plan = built()
     kernel, loop = levels_of(plan)
     fragment, gmem = Memory("rmem", "fragment"), Memory("gmem")
@@ -311,7 +230,7 @@ def test_placement_of_every_kind_of_value() -> None:
     with pytest.raises(ValueError, match="has no memory of its own"):
         set_memory(loop.finals[0], fragment)
     plan.verify()
-    assert str(parse(str(plan)).body.block.first_op) == str(plan)
+    assert str(parse_ir(str(plan)).body.block.first_op) == str(plan)
     for value in values:
         set_memory(value, None)
         assert memory_of(value) is None
