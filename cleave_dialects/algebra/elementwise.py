@@ -78,8 +78,8 @@ class Elementwise(Operator):
     """
     TILELANG: ClassVar[str | Callable[..., str]]
     """
-    One element: text with `{0}`, `{1}`, ... for the operands' elements, or a function of
-    them.
+    One element: text with `{0}`, `{1}`, ... for the operands' elements, or a function
+    of them.
     """
 
     @classmethod

@@ -35,8 +35,8 @@ __device__ __forceinline__ float cleave_exp2(float x) {
 def exp2(x):
     return T.call_extern("float32", "cleave_exp2", x)'''.splitlines()
 """
-The exponential of the special-function units: within 2 ulp, and 0 below 2 ** -126, where
-`exp2f` takes several instructions more to get denormal results right.
+The exponential of the special-function units: within 2 ulp, and 0 below 2 ** -126,
+where `exp2f` takes several instructions more to get denormal results right.
 """
 SPECIALIZATIONS: dict[str, dict[str, Any]] = {
     "single-loop": {},
