@@ -47,13 +47,18 @@ Shape: TypeAlias = tuple[Dim, ...]
 ################################################################################
 
 
-@dataclass(frozen=True)
+@dataclass
 class _XdslTokens:
     """xDSL's parser seen through the token interface of the dim grammar."""
 
     parser: AttrParser
+    after_minus: bool = False
+    """Whether a minus that was read already comes first."""
 
     def optional_punctuation(self, text: str) -> bool:
+        if self.after_minus:
+            self.after_minus = text != "-"
+            return text == "-"
         # The lexer has no two-character comparison: `>=` arrives as `>` and `=`.
         if self.parser.parse_optional_characters(text[0]) is None:
             return False
@@ -77,9 +82,9 @@ class _XdslTokens:
         self.parser.raise_error(message)
 
 
-def parse_dim(parser: AttrParser) -> Dim:
-    """Parse one dim expression, `(i + 1) * BM`."""
-    return parse_dim_tokens(_XdslTokens(parser))
+def parse_dim(parser: AttrParser, after_minus: bool = False) -> Dim:
+    """Parse one dim expression, `(i + 1) * BM`, or what follows its minus sign."""
+    return parse_dim_tokens(_XdslTokens(parser, after_minus))
 
 
 def print_dim(printer: Printer, dim: Dim) -> None:

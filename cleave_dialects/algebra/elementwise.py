@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import f32, i1
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
@@ -433,7 +433,8 @@ class Select(Elementwise):
     ) -> Attribute:
         if elements[0] != i1:
             cls.refuse(f"operand 0 is the mask and must be i1, not {elements[0]}")
-        return super().infer_element_type(elements[1:], params)
+        # Only the other two are numbers; they keep their positions in messages.
+        return super().infer_element_type([f32, *elements[1:]], params)
 
 
 @irdl_op_definition

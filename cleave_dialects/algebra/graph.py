@@ -5,7 +5,7 @@
         (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>)
         -> (!algebra.tensor<[M, L], f16>) {
       %s = algebra.matmul %q, %k transpose_rhs : !algebra.tensor<[M, L], f32>
-      algebra.return %s : !algebra.tensor<[M, L], f32>
+      algebra.return %s
     }
 """
 
@@ -43,6 +43,7 @@ from cleave.dialects.tensor import (
     TensorType,
     facts_of,
     parse_symbols,
+    parse_tensor,
     parse_where,
     print_symbols,
     print_where,
@@ -67,21 +68,20 @@ class ReturnOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReturnOp:
-        values = parser.parse_optional_undelimited_comma_separated_list(
-            parser.parse_optional_operand, parser.parse_operand
+        values: Sequence[SSAValue] = parser.parse_comma_separated_list(
+            parser.Delimiter.NONE, lambda: parse_tensor(parser)
         )
-        return cls(values or [])
+        return cls(values)
 
     def print(self, printer: Printer) -> None:
-        if self.values:
-            printer.print_string(" ")
-            printer.print_list(self.values, printer.print_ssa_value)
+        printer.print_string(" ")
+        printer.print_list(self.values, printer.print_ssa_value)
 
 
 @irdl_op_definition
 class GraphOp(IRDLOperation):
     """
-    A closed graph of operators over symbolic shapes, with any number of results.
+    A closed graph of operators over symbolic shapes, with one or more results.
 
     Only declared symbols may appear in it, and nothing is proved about them beyond the
     facts after `where` and that each is at least 1. Candidates found by passes carry
@@ -158,7 +158,8 @@ class GraphOp(IRDLOperation):
         where = f"'algebra.graph' op: @{self.graph_name}"
         declared = self.symbol_names
         if len(set(declared)) != len(declared):
-            raise VerifyException(f"{where} declares a symbol twice: {declared}")
+            names = ", ".join(declared)
+            raise VerifyException(f"{where} declares a symbol twice: {names}")
         facts = self.facts
         try:
             facts.check()
@@ -199,6 +200,8 @@ class GraphOp(IRDLOperation):
         last = self.body.block.last_op
         if not isinstance(last, ReturnOp):
             raise VerifyException(f"{where} does not end with algebra.return")
+        if not len(self.outputs):
+            raise VerifyException(f"{where} has no result, so it computes nothing")
         if len(last.values) != len(self.outputs):
             raise VerifyException(
                 f"{where} declares {len(self.outputs)} results "
@@ -220,7 +223,9 @@ class GraphOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> GraphOp:
+        start = parser.pos
         name = parser.parse_symbol_name()
+        end = parser.pos
         symbols = parse_symbols(parser)
         where = parse_where(parser)
         arguments = parser.parse_comma_separated_list(
@@ -235,6 +240,13 @@ class GraphOp(IRDLOperation):
             parser.raise_error("a graph's results are algebra tensors", position)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(arguments)
+        if not body.blocks or not isinstance(body.block.last_op, ReturnOp):
+            # xDSL would say it of the last operator, before the graph is verified.
+            parser.raise_error(
+                f"'algebra.graph' op: @{name.data} does not end with algebra.return",
+                start,
+                end,
+            )
         return cls.create(
             properties={
                 "sym_name": name,
