@@ -30,12 +30,10 @@ _UNKNOWN = -2
 
 
 def poison(dtype: np.dtype[Any]) -> Any:
-    """What stands where nothing was written: NaN, or the smallest integer."""
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).min
+    """What stands where nothing was written: NaN, the smallest integer, a true mask."""
     if dtype.kind == "b":
-        raise ExecutionError("a mask is read where it was never written")
-    return dtype.type(np.nan)
+        return True
+    return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +130,8 @@ class Window:
         """The elements, zero or poison where there are none."""
         if self.stray:
             raise ExecutionError(self.stray)
+        if self.base.dtype.kind == "b" and self.shows_unknown:
+            raise ExecutionError("a mask, which cannot be poison, is read past its end")
         inside = [np.maximum(positions, 0) for positions in self.positions]
         tile = self.base[np.ix_(*inside)]
         for mark in (_ZERO, _UNKNOWN):

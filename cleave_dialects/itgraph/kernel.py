@@ -32,7 +32,12 @@ from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.parsing import parse_tensor_type
 from cleave.dialects.itgraph.parts import Let, Output, View, tensor_type
 from cleave.dialects.itgraph.plan import PlanOp
-from cleave.dialects.itgraph.syntax import clause, parse_level, print_level
+from cleave.dialects.itgraph.syntax import (
+    clause,
+    parse_level,
+    print_attributes,
+    print_level,
+)
 from cleave.dialects.itgraph.terminator import Terminator
 from cleave.dialects.itgraph.tmap import Range, TMap
 from cleave.dialects.itgraph.verification import verify_level
@@ -204,11 +209,7 @@ class KernelOp(Level, HasCanonicalizationPatternsInterface):
         print_level(printer, self)
         with clause(printer, "outs"):
             printer.print_list(self.outs, lambda out: _print_output(printer, out))
-        if settings := {**self._settings, **self.attributes}:
-            with printer.indented(2):
-                printer.print_string("\n")
-                printer.print_string("attributes ")
-                printer.print_attr_dict(settings)
+        print_attributes(printer, self._settings | self.attributes)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
 

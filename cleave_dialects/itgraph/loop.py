@@ -38,6 +38,7 @@ from cleave.dialects.itgraph.syntax import (
     clause,
     parse_level,
     parse_placement,
+    print_attributes,
     print_level,
     print_placement,
 )
@@ -201,10 +202,7 @@ class LoopOp(Level, HasCanonicalizationPatternsInterface):
                 zip(self.state_arguments, self.states, strict=True),
                 lambda pair: _print_state(printer, *pair),
             )
-        if self.attributes:
-            with printer.indented(2):
-                printer.print_string("\nattributes ")
-                printer.print_attr_dict(self.attributes)
+        print_attributes(printer, self.attributes)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
 

@@ -9,11 +9,11 @@ A view without offsets is the whole tensor.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -82,6 +82,14 @@ def clause(printer: Printer, word: str) -> Generator[None]:
         printer.print_string(f"\n{word} ")
     with printer.in_parens():
         yield
+
+
+def print_attributes(printer: Printer, attributes: Mapping[str, Attribute]) -> None:
+    """Print `attributes {...}` on a new line, if there are any."""
+    if attributes:
+        with printer.indented(2):
+            printer.print_string("\nattributes ")
+            printer.print_attr_dict(attributes)
 
 
 def parse_placement(parser: Parser) -> Memory | None:

@@ -106,6 +106,9 @@ def test_paged_decoding(examples: dict[str, PlanOp], order: Order) -> None:
     sizes = {"B": 4, "HK": 2, "G": 3, "D": 8, "NP": 60, "NI": len(pages), "BL": 8}
     inputs = [q, k, v, indptr, pages]
     (out,) = execute_plan(examples["paged"], inputs, sizes, order=order)
+    (rounded,) = execute_plan(examples["paged"], inputs, sizes, "rounded", order)
+    assert rounded.dtype == ml_dtypes.bfloat16
+    assert 0 < np.abs(rounded.astype(np.float64) - out).max() < 3e-2
     for b in range(4):
         rows = pages[indptr[b] : indptr[b + 1]]
         expected = attention(q[b], k[rows].swapaxes(0, 1), v[rows].swapaxes(0, 1))

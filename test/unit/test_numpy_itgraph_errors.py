@@ -167,6 +167,32 @@ def test_a_computed_tile_has_nothing_beyond_it(run: Callable[..., Array]) -> Non
     assert np.array_equal(run(simple(body=body)), -X)
 
 
+def masks(columns: str) -> str:
+    return f"""
+        itgraph.plan @masks [M, N, BM] (%x: !algebra.tensor<[M, N], f32>)
+            -> (!algebra.tensor<[M, N], i1>) {{
+          %y = itgraph.kernel (i = 0 to M ceildiv BM)
+              ins (%t = %x[i * BM, 0] tile [BM, N])
+              outs ([i * BM, 0] of !algebra.tensor<[M, N], i1>) {{
+            %c = algebra.causal diagonal i * BM : !algebra.tensor<[BM, N], i1>
+            %d = itgraph.loop (j = 0 to 1) ins (%e = %c[0, {columns}] tile [BM, N])
+                state (%do = carry %c) {{
+              itgraph.next %e
+            }}
+            itgraph.yield %d
+          }}
+          itgraph.return %y
+        }}
+        """
+
+
+def test_a_mask_cannot_be_poison(parse_ir: Parse) -> None:
+    (out,) = execute_plan(plan_of(parse_ir(masks("0"))), [X], SIZES)
+    assert np.array_equal(out, np.tril(np.ones((10, 4), bool)))
+    with pytest.raises(ExecutionError, match="a mask, which cannot be poison"):
+        execute_plan(plan_of(parse_ir(masks("1"))), [X], SIZES)
+
+
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
