@@ -65,6 +65,11 @@ def law2(law: Callable[[Domain[Any], Any, Any], Any]) -> staticmethod[..., Any]:
     return staticmethod(law)
 
 
+def text1(text: Callable[[str], str]) -> staticmethod[..., str]:
+    """The TileLang text of a function of one number."""
+    return staticmethod(text)
+
+
 class Elementwise(Operator):
     """`out[i] = f(a[i], b[i], ...)`."""
 
@@ -151,7 +156,7 @@ class Exp(Unary):
     name = "algebra.exp"
     MEANING: ClassVar = meaning1(lambda np, x: np.exp(x))
     LAW: ClassVar = law1(lambda domain, x: domain.exp(x))
-    TILELANG: ClassVar = staticmethod(lambda x: exp2(x, LOG2_E))
+    TILELANG: ClassVar = text1(lambda x: exp2(x, LOG2_E))
     EXPONENTIALS: ClassVar = 1
 
 
@@ -164,7 +169,7 @@ class Exp2(Unary):
     LAW: ClassVar = law1(
         lambda domain, x: domain.exp(domain.mul(x, domain.number(log(2))))
     )
-    TILELANG: ClassVar = staticmethod(lambda x: exp2(x))
+    TILELANG: ClassVar = text1(lambda x: exp2(x))
     EXPONENTIALS: ClassVar = 1
 
 
@@ -274,7 +279,7 @@ class Sigmoid(Unary):
     name = "algebra.sigmoid"
     # Written with tanh, which saturates where exp(-x) would overflow.
     MEANING: ClassVar = meaning1(lambda np, x: 0.5 * (1 + np.tanh(0.5 * x)))
-    TILELANG: ClassVar = staticmethod(lambda x: f"1.0 / (1.0 + {exp2(x, -LOG2_E)})")
+    TILELANG: ClassVar = text1(lambda x: f"1.0 / (1.0 + {exp2(x, -LOG2_E)})")
     FLOPS: ClassVar = 3
     EXPONENTIALS: ClassVar = 1
 
@@ -286,7 +291,7 @@ class Silu(Unary):
     name = "algebra.silu"
     REPEATS_OPERAND: ClassVar = True
     MEANING: ClassVar = meaning1(lambda np, x: x * 0.5 * (1 + np.tanh(0.5 * x)))
-    TILELANG: ClassVar = staticmethod(lambda x: f"{x} / (1.0 + {exp2(x, -LOG2_E)})")
+    TILELANG: ClassVar = text1(lambda x: f"{x} / (1.0 + {exp2(x, -LOG2_E)})")
     FLOPS: ClassVar = 3
     EXPONENTIALS: ClassVar = 1
 
