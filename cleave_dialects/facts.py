@@ -39,8 +39,8 @@ class Facts:
     """
     Declared facts, the symbols that are sizes (at least 1), and ranges of iterators.
 
-    Immutable. `equal`, `divides` and `at_most` are True only where the facts prove it for
-    all values of the names; False means "not proved". Other names are non-negative.
+    Immutable. `equal`, `divides` and `at_most` are True only where the facts prove it
+    for all values of the names; False means "not proved". Other names are at least 0.
     """
 
     def __init__(
@@ -120,6 +120,6 @@ class Facts:
         )
 
     def check(self) -> None:
-        """Raises FactError naming facts that contradict each other, where it finds any."""
+        """Raises FactError naming facts found to contradict each other."""
         if (contradiction := self._known.contradiction) is not None:
             raise FactError(str(contradiction), contradiction.facts)
