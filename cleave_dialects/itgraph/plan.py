@@ -211,10 +211,12 @@ class PlanOp(IRDLOperation):
             printer.print_string("\n")
             with printer.in_parens():
                 printer.print_list(self.inputs, printer.print_block_argument)
-            printer.print_string(" -> ")
+            printer.print_string("\n-> ")
             with printer.in_parens():
                 printer.print_list(self.outputs, printer.print_attribute)
-            printer.print_op_attributes(self.attributes, print_keyword=True)
+            if self.attributes:
+                printer.print_string("\nattributes ")
+                printer.print_attr_dict(self.attributes)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
 

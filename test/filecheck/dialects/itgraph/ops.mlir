@@ -38,7 +38,8 @@ itgraph.plan @attention [M, L, D, BM, BL] where [M = 4096, L = 4096, D = 64, BM 
 }
 
 // CHECK-LABEL: itgraph.plan @attention [M, L, D, BM, BL] where [M = 4096, L = 4096, D = 64, BM = 128, BL = 64]
-// CHECK-NEXT:      (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>, %v: !algebra.tensor<[L, D], f16>) -> (!algebra.tensor<[M, D], f16>) {
+// CHECK-NEXT:      (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>, %v: !algebra.tensor<[L, D], f16>)
+// CHECK-NEXT:      -> (!algebra.tensor<[M, D], f16>) {
 // CHECK-NEXT:    %o = itgraph.kernel (i_M = 0 to M ceildiv BM)
 // CHECK-NEXT:        ins (%tq = %q[i_M * BM, 0] tile [BM, D], %gk = %k, %gv = %v)
 // CHECK-NEXT:        outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f16>) {
@@ -220,7 +221,9 @@ itgraph.plan @placed [M, N, BM, BN] where [BM = 128]
 }
 
 // CHECK-LABEL: itgraph.plan @placed
-// CHECK-NEXT:      (%x: !algebra.tensor<[N, M], f16>) -> (!algebra.tensor<[M * N], f16>, !algebra.tensor<[N, M], f16>) attributes {rank = 1 : i64} {
+// CHECK-NEXT:      (%x: !algebra.tensor<[N, M], f16>)
+// CHECK-NEXT:      -> (!algebra.tensor<[M * N], f16>, !algebra.tensor<[N, M], f16>)
+// CHECK-NEXT:      attributes {rank = 1 : i64} {
 // CHECK-NEXT:    %xt = algebra.transpose %x permutation [1, 0]
 // CHECK-NEXT:    %y = itgraph.kernel (i_M = 0 to M ceildiv BM)
 // CHECK-NEXT:        ins (%gx = %xt in gmem, %tx = %xt[i_M * BM, 0] tile [BM, N] in smem<linear>)

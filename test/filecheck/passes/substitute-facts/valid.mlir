@@ -58,7 +58,8 @@ itgraph.plan @plan [M, L, BM, BL] where [L = 100, BM = 128, BL = 64]
 
 //      CHECK: builtin.module {
 // CHECK-NEXT:   itgraph.plan @plan [M]
-// CHECK-NEXT:       (%x: !algebra.tensor<[M, 100], f16>) -> (!algebra.tensor<[M, 1], f32>) {
+// CHECK-NEXT:       (%x: !algebra.tensor<[M, 100], f16>)
+// CHECK-NEXT:       -> (!algebra.tensor<[M, 1], f32>) {
 // CHECK-NEXT:     %o = itgraph.kernel (i_M = 0 to M ceildiv 128)
 // CHECK-NEXT:         ins (%tx = %x[128 * i_M, 0] tile [128, 100])
 // CHECK-NEXT:         outs ([128 * i_M, 0] of !algebra.tensor<[M, 1], f32>) {
