@@ -191,6 +191,17 @@ def test_views_between_kernels_and_planned_memory(examples: dict[str, PlanOp]) -
     assert np.array_equal(same, x)
 
 
+def test_one_tile_may_exceed_its_tensor(parse_ir: Callable[[str], ModuleOp]) -> None:
+    chunks = (TEXTS / "ops.mlir").read_text().split("// -----")
+    module = parse_ir(next(chunk for chunk in chunks if "@one_tile" in chunk))
+    module.verify()
+    (plan,) = module.ops
+    assert isinstance(plan, PlanOp)
+    x = normal(np.random.default_rng(9), 16, 3)
+    (out,) = execute_plan(plan, [x], {"D": 3})
+    assert np.array_equal(out, x)
+
+
 def test_a_tail_that_is_not_masked_shows(unbound: Plans) -> None:
     """Keys loaded as zeros count in a softmax: exp(0) = 1."""
     text = (TEXTS / "ops.mlir").read_text()

@@ -241,3 +241,21 @@ itgraph.plan @placed [M, N, BM, BN] where [BM = 128]
 
 // CHECK-GENERIC: placement = [#itgraph.memory<gmem, linear>, #itgraph.memory<smem, linear>]
 // CHECK-GENERIC: placement = [#itgraph.memory<smem, swizzled>, unit, #itgraph.memory<rmem, fragment>], updates = [#itgraph.state<tiles [0, j * BN]>]
+
+// -----
+
+// One threadblock, whose tile of 64 rows holds the 16 that there are.
+itgraph.plan @one_tile [M, D] where [M = 16]
+    (%x: !algebra.tensor<[M, D], f16>) -> (!algebra.tensor<[M, D], f16>) {
+  %y = itgraph.kernel () ins (%t = %x[0, 0] tile [64, D])
+      outs ([0, 0] of !algebra.tensor<[M, D], f16>) {
+    itgraph.yield %t
+  }
+  itgraph.return %y
+}
+
+// CHECK-LABEL: itgraph.plan @one_tile
+// CHECK:         %y = itgraph.kernel ()
+// CHECK-NEXT:        ins (%t = %x[0, 0] tile [64, D])
+
+// CHECK-GENERIC: iterators = [], lookups = [], tmaps = [#itgraph.tmap<[0, 0] tile [64, D]>]
