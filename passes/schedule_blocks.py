@@ -67,7 +67,7 @@ class ScheduleBlocksPass(ModulePass):
     tile: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        tiles = parse_tiles(self.tile, self.name)
+        tiles = parse_tiles(self.tile)
         # Every graph is scheduled before one is replaced: a failure changes nothing.
         graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
         plans = [schedule_blocks(graph, tiles) for graph in graphs]
@@ -83,9 +83,11 @@ def schedule_blocks(graph: GraphOp, tiles: dict[str, int | None]) -> PlanOp:
         PassFailedException: no output dim has that tile's symbol, or no tiling exists.
     """
     try:
-        return _BlockSchedule(graph, tiles).build()
+        plan = _BlockSchedule(graph, tiles).build()
+        plan.verify()
     except (NoTileError, VerifyException) as error:
-        raise PassFailedException(f"schedule-blocks: {error}") from error
+        raise PassFailedException(str(error)) from error
+    return plan
 
 
 @dataclass
@@ -133,8 +135,8 @@ class _BlockSchedule:
         found: set[Operator] = set()
         for op in reversed(list(self.graph.operators)):
             users = {use.operation for use in op.results[0].uses}
-            outside = found | {self.graph.return_op}
-            if op.KEEPS_ORDER and op not in self.leading and users <= outside:
+            leaves = users and users <= found | {self.graph.return_op}
+            if op.KEEPS_ORDER and op not in self.leading and leaves:
                 found.add(op)
         return found
 
@@ -147,7 +149,7 @@ class _BlockSchedule:
     # Output tiles
 
     def _require_output_dim(self, name: str, outputs: Sequence[SSAValue]) -> None:
-        where = f"schedule-blocks: tile for '{name}'"
+        where = f"tile for '{name}'"
         declared = self.graph.symbol_names
         if name not in declared:
             raise PassFailedException(
@@ -192,7 +194,7 @@ class _BlockSchedule:
         if known and not self._is_leaf(value):
             name = f"%{value.name_hint}" if value.name_hint else "a computed value"
             raise PassFailedException(
-                f"schedule-blocks: two paths disagree on the tile of {name} "
+                f"two paths disagree on the tile of {name} "
                 f"('{cast(Operator, value.owner).name}' op): {_text(known[0])} and, "
                 f"for {consumer}, {_text(tmap)}"
             )

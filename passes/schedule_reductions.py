@@ -21,6 +21,7 @@ from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.tensor import FactAttr
 from cleave.passes.scheduling.loops import LoopBuilder
+from cleave.passes.scheduling.references import running_references
 from cleave.passes.scheduling.tiles import TileSizes, fresh_name, parse_tiles
 from cleave.passes.scheduling.waves import (
     IterableReduction,
@@ -61,7 +62,7 @@ class ScheduleReductionsPass(ModulePass):
     tile: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        tiles = parse_tiles(self.tile, self.name)
+        tiles = parse_tiles(self.tile)
         plans = [plan for plan in op.ops if isinstance(plan, PlanOp)]
         # Every plan is scheduled before one is replaced: a failure changes nothing.
         scheduled = [schedule_reductions(plan, tiles) for plan in plans]
@@ -81,7 +82,7 @@ def schedule_reductions(plan: PlanOp, tiles: dict[str, int | None]) -> PlanOp:
     for name in tiles:
         if name not in plan.symbol_names:
             raise PassFailedException(
-                f"schedule-reductions: tile for '{name}', which is no symbol of "
+                f"tile for '{name}', which is no symbol of "
                 f"@{plan.plan_name} (symbols: {', '.join(plan.symbol_names) or 'none'})"
             )
     schedule = _ReductionSchedule(plan, TileSizes(tiles, set(plan.symbol_names)), set())
@@ -90,10 +91,10 @@ def schedule_reductions(plan: PlanOp, tiles: dict[str, int | None]) -> PlanOp:
             if isinstance(op, KernelOp):
                 schedule.tile_level(op.body.block)
     except VerifyException as error:
-        raise PassFailedException(f"schedule-reductions: {error}") from error
+        raise PassFailedException(str(error)) from error
     if unused := [name for name in tiles if name not in schedule.reduced]:
         raise PassFailedException(
-            f"schedule-reductions: tile for '{unused[0]}', "
+            f"tile for '{unused[0]}', "
             f"but @{plan.plan_name} reduces no dim of {unused[0]}"
         )
     plan.symbols = ArrayAttr(
@@ -135,12 +136,16 @@ class _ReductionSchedule:
         iterator = fresh_name(f"i_{group[0].symbol}", taken | self.sizes.taken)
         size = self._size(group[0])
         facts = facts_at(level).extend(*self.sizes.facts)
-        builder = LoopBuilder(block, group, iterator, size, facts)
+        references = running_references(
+            block, group, iterable_reductions(block, self.sizes, facts)
+        )
+        builder = LoopBuilder(block, group, iterator, size, facts, references)
         initials, loop = builder.build()
-        last = max((r.op for r in group), key=lambda op: block.get_operation_index(op))
+        computed = [*(r.op for r in references), *(r.op for r in group)]
+        last = max(computed, key=lambda op: block.get_operation_index(op))
         block.insert_ops_after([*initials, loop], last)
-        for reduction, result in zip(group, loop.results, strict=True):
-            reduction.op.results[0].replace_all_uses_with(result)
+        for op, result in zip(computed, loop.results, strict=True):
+            op.results[0].replace_all_uses_with(result)
         erase_dead(block)
         sort_topologically(block)
 

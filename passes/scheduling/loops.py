@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -27,6 +27,12 @@ from cleave.passes.scheduling.propagation import (
     full_ranges,
     operand_tmaps,
 )
+from cleave.passes.scheduling.references import (
+    Rescales,
+    RunningReference,
+    depending_on,
+    latest,
+)
 from cleave.passes.scheduling.waves import IterableReduction
 
 Tile: TypeAlias = tuple[SSAValue, TMap]
@@ -39,7 +45,8 @@ class LoopBuilder:
     One loop over the common dim of `group`, with all that depends on its iterator.
 
     What does not depend on the iterator is used from outside. A producer that is needed
-    inside and outside is cloned, never moved.
+    inside and outside is cloned, never moved. A reference over the same dim becomes a
+    running value that the loop carries (`RunningReference`).
     """
 
     block: Block
@@ -47,10 +54,13 @@ class LoopBuilder:
     iterator: str
     size: Dim
     facts: Facts
+    references: Sequence[RunningReference] = ()
     demands: dict[SSAValue, list[TMap]] = field(
         default_factory=dict[SSAValue, list[TMap]]
     )
     tiles: dict[Tile, SSAValue] = field(default_factory=dict[Tile, SSAValue])
+    varying: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Values that a running reference makes vary from one iteration to the next."""
 
     @property
     def extent(self) -> Dim:
@@ -63,33 +73,44 @@ class LoopBuilder:
 
     def build(self) -> tuple[list[Operation], LoopOp]:
         """
-        The initial values and the loop; its results are the group's, in order.
+        The initial values and the loop; its results are the references' and then the
+        group's, in order.
 
         Raises PassFailedException where two paths disagree on a computed value's tile.
         """
-        reductions = {reduction.op for reduction in self.group}
+        running = [reference.op for reference in self.references]
+        members = [reduction.op for reduction in self.group]
+        self.varying = depending_on(running, self.block)
         for op in reversed(list(self.block.ops)):
             if isinstance(op, Operator):
-                self._propagate(op, op in reductions)
-        initials = [self._initial(reduction.op) for reduction in self.group]
+                self._propagate(op, op in members or op in running)
+        initials = [self._initial(op) for op in (*running, *members)]
         views = [
             View(value, tmap, name=value.name_hint)
             for value in self._sliced_values()
             for tmap in self.demands[value]
         ]
         states = [
-            State(_reduction_of(r.op), initial.out, name=_state_name(r.op))
-            for r, initial in zip(self.group, initials, strict=True)
+            State(
+                "carry" if op in running else _reduction_of(op),
+                initial.out,
+                name=_state_name(op),
+            )
+            for op, initial in zip((*running, *members), initials, strict=True)
         ]
         body = entry_block(views, states)
         for view, argument in zip(views, body.args[: len(views)], strict=True):
             self.tiles[view.source, view.tmap] = argument
-        contributions = self._compute(body, reductions, views)
+        held = dict(zip(running, body.args[len(views) :], strict=False))
+        given = self._compute(body, [*running, *members], held, views)
+        rescales = Rescales(body, self.references, held, given)
+        contributions = [Contribution(given[op]) for op in running]
+        contributions += [Contribution(given[op], rescales.of(op)) for op in members]
         body.add_op(NextOp(contributions))
         range_ = Range(self.iterator, 0, ceildiv(self.extent, self.size))
         loop = LoopOp(range_, views, states, body)
-        for reduction, result in zip(self.group, loop.results, strict=True):
-            result.name_hint = reduction.op.results[0].name_hint
+        for op, result in zip((*running, *members), loop.results, strict=True):
+            result.name_hint = op.results[0].name_hint
         return list(initials), loop
 
     def _sliced_values(self) -> list[SSAValue]:
@@ -104,11 +125,13 @@ class LoopBuilder:
         return isinstance(owner, Operation) and owner.parent_block() is self.block
 
     def _is_invariant(self, value: SSAValue, tmap: TMap) -> bool:
-        return tmap.is_whole(cast(TensorType, value.type).dims)
+        whole = tmap.is_whole(cast(TensorType, value.type).dims)
+        return whole and value not in self.varying
 
     def _propagate(self, op: Operator, is_reduced: bool) -> None:
         if is_reduced:
             self._demand_operands(op, TMap.whole(op.result_type.dims), [self.step])
+            return
         for tmap in self.demands.get(op.results[0], ()):
             self._demand_operands(op, tmap, full_ranges(op.expression))
 
@@ -124,7 +147,7 @@ class LoopBuilder:
             if known and self._is_computed_here(operand) and not _is_leaf(operand):
                 name = f"%{operand.name_hint}" if operand.name_hint else "a value"
                 raise PassFailedException(
-                    f"schedule-reductions: two paths disagree on the tile of {name} "
+                    f"two paths disagree on the tile of {name} "
                     f"('{cast(Operator, operand.owner).name}' op): {known[0]} and, "
                     f"for '{op.name}' op, {needed}"
                 )
@@ -136,19 +159,29 @@ class LoopBuilder:
         try:
             tmaps = operand_tmaps(op.expression, tmap, reduced)
         except NoTileError as error:
-            raise PassFailedException(
-                f"schedule-reductions: '{op.name}' op: {error}"
-            ) from error
+            raise PassFailedException(f"'{op.name}' op: {error}") from error
         return list(zip(op.operands, tmaps, strict=True))
 
     # The body
 
     def _compute(
-        self, body: Block, reductions: set[Operator], views: Sequence[View]
-    ) -> list[Contribution]:
+        self,
+        body: Block,
+        reductions: Sequence[Operator],
+        held: Mapping[Operator, SSAValue],
+        views: Sequence[View],
+    ) -> dict[Operator, SSAValue]:
+        """What an iteration gives to each reduction; for a reference, its new value."""
         given: dict[Operator, SSAValue] = {}
         for op in self.block.ops:
             if not isinstance(op, Operator):
+                continue
+            if op in reductions:
+                given[op] = self._partial(op, body, views)
+                if op in held:
+                    result = op.results[0]
+                    given[op] = latest(held[op], given[op], result.name_hint, body)
+                    self.tiles[result, TMap.whole(op.result_type.dims)] = given[op]
                 continue
             for tmap in self.demands.get(op.results[0], ()):
                 operands = [
@@ -158,9 +191,7 @@ class LoopBuilder:
                     )
                 ]
                 self.tiles[op.results[0], tmap] = self._add(op, operands, tmap, body)
-            if op in reductions:
-                given[op] = self._partial(op, body, views)
-        return [Contribution(given[reduction.op]) for reduction in self.group]
+        return given
 
     def _tile(self, value: SSAValue, tmap: TMap) -> SSAValue:
         return value if self._is_invariant(value, tmap) else self.tiles[value, tmap]

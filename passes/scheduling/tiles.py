@@ -17,7 +17,7 @@ from cleave.dialects.dims import Dim, symbol
 from cleave.dialects.facts import Fact
 
 
-def parse_tiles(text: str, pass_name: str) -> dict[str, int | None]:
+def parse_tiles(text: str) -> dict[str, int | None]:
     """
     Tile sizes by symbol, None for one that stays symbolic.
 
@@ -28,12 +28,12 @@ def parse_tiles(text: str, pass_name: str) -> dict[str, int | None]:
         name, separator, size = item.partition("=")
         if not name.isidentifier() or (separator and not size.isdigit()):
             raise PassFailedException(
-                f"{pass_name}: tile '{item}' is not of the form SYMBOL or SYMBOL=SIZE"
+                f"tile '{item}' is not of the form SYMBOL or SYMBOL=SIZE"
             )
         if name in tiles:
-            raise PassFailedException(f"{pass_name}: two tiles for '{name}'")
+            raise PassFailedException(f"two tiles for '{name}'")
         if separator and int(size) < 1:
-            raise PassFailedException(f"{pass_name}: tile {item} is not at least 1")
+            raise PassFailedException(f"tile {item} is not at least 1")
         tiles[name] = int(size) if separator else None
     return tiles
 

@@ -37,7 +37,7 @@ def iterable_reductions(
         named = sorted(names_of(extent) & sizes.sizes.keys())
         if len(named) > 1:
             raise PassFailedException(
-                f"schedule-reductions: '{op.name}' op: reduces {extent}, "
+                f"'{op.name}' op: reduces {extent}, "
                 f"for which tiles are given by both {named[0]} and {named[1]}"
             )
         if named and not facts.at_most(extent, _size(named[0], sizes)):
