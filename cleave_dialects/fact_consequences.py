@@ -100,7 +100,7 @@ class Consequences:
             else:
                 if self._is_false(known):
                     yield FactError(_contradiction(fact, reasons), (fact, *reasons))
-        if self._is_contradictory(self._facts):
+        if self.resolved.is_contradictory():
             yield self._contradiction_of_few()
 
     def _interval(self, dim: Dim) -> Interval:

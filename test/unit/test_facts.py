@@ -268,6 +268,7 @@ def test_what_does_not_follow_is_not_proved(facts: Facts, a: str, b: str):
         (BOUND, "i * BM", (0, 3968)),
         (BOUND, "s", (1, 4096)),
         (BOUND, "K floordiv s", (1, 4096)),
+        (facts_of("s | 64"), "s", (1, 64)),
         (BOUND, "L - i", (97, 1000)),
         (BOUND, "L ceildiv 128", (1, 8)),
         (BOUND, "L mod 128", (0, 127)),
