@@ -244,8 +244,8 @@ itgraph.plan @placed [M, N, BM, BN] where [BM = 128]
 
 // -----
 
-// One threadblock, whose tile of 64 rows holds the 16 that there are.
-itgraph.plan @one_tile [M, D] where [M = 16]
+// One threadblock, whose tile of 64 rows holds the few that there are.
+itgraph.plan @one_tile [M, D] where [M <= 64]
     (%x: !algebra.tensor<[M, D], f16>) -> (!algebra.tensor<[M, D], f16>) {
   %y = itgraph.kernel () ins (%t = %x[0, 0] tile [64, D])
       outs ([0, 0] of !algebra.tensor<[M, D], f16>) {
