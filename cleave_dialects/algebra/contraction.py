@@ -300,6 +300,7 @@ class Reference(Reduction):
 
     name = "algebra.reference"
     REDUCTION: ClassVar = "max"
+    IS_REFERENCE: ClassVar = True
 
     @classmethod
     def numpy(

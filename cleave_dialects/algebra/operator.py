@@ -82,6 +82,8 @@ class Operator(IRDLOperation, ABC):
     """Its TileLang text mentions an operand more than once."""
     COMBINES: ClassVar[ReductionKind | None] = None
     """Combines two values elementwise as this kind of reduction does."""
+    IS_REFERENCE: ClassVar[bool] = False
+    """A value to shift exponents by: any is sound, so a loop may use a running one."""
     ONLY_ROUNDS: ClassVar[bool] = False
     """Changes how a value is represented, not which value is meant (`cast`)."""
     ON_TENSOR_CORES: ClassVar[bool] = False

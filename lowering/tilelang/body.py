@@ -82,7 +82,9 @@ class Body:
     # Statements
 
     def emit(self, op: Operator) -> None:
-        if op.results[0] in self.places or self._is_inline(op):
+        (result,) = op.results
+        is_written_in_place = self._is_inline(op) or self._number(result) is not None
+        if result in self.places or is_written_in_place:
             return
         self._materialize(op)
 
@@ -186,7 +188,7 @@ class Body:
         target = self.buffer_of(state)
         if contribution.rescale is not None:
             positions = self._positions_over(target)
-            scale = self.element(contribution.rescale, positions)
+            scale = self.buffer_of(contribution.rescale).at(positions)
             rescaled = f"{target.at(positions)} * {grouped(scale)}"
             self.lines += self._parallel(target, f"{target.at(positions)} = {rescaled}")
         operands = [self.buffer_of(operand) for operand in op.operands]
@@ -241,7 +243,7 @@ class Body:
         held = target.at(positions)
         value = self.element(given.value, positions)
         if given.rescale is not None:
-            held = f"{held} * {grouped(self.element(given.rescale, positions))}"
+            held = f"{held} * {self.buffer_of(given.rescale).at(positions)}"
         if state.kind != "carry":
             value = combined(state.kind, held, value)
         self.lines += self._parallel(target, f"{target.at(positions)} = {value}")

@@ -28,9 +28,9 @@ from cleave.passes.scheduling.propagation import (
     operand_tmaps,
 )
 from cleave.passes.scheduling.references import (
-    Rescales,
     RunningReference,
     depending_on,
+    factors,
     latest,
 )
 from cleave.passes.scheduling.waves import IterableReduction
@@ -102,11 +102,15 @@ class LoopBuilder:
         for view, argument in zip(views, body.args[: len(views)], strict=True):
             self.tiles[view.source, view.tmap] = argument
         held = dict(zip(running, body.args[len(views) :], strict=False))
-        given = self._compute(body, [*running, *members], held, views)
-        rescales = Rescales(body, self.references, held, given)
-        contributions = [Contribution(given[op]) for op in running]
-        contributions += [Contribution(given[op], rescales.of(op)) for op in members]
-        body.add_op(NextOp(contributions))
+        given, rescales = self._compute(body, members, held, views)
+        body.add_op(
+            NextOp(
+                [
+                    Contribution(given[op], rescales.get(op))
+                    for op in (*running, *members)
+                ]
+            )
+        )
         range_ = Range(self.iterator, 0, ceildiv(self.extent, self.size))
         loop = LoopOp(range_, views, states, body)
         for op, result in zip((*running, *members), loop.results, strict=True):
@@ -167,31 +171,36 @@ class LoopBuilder:
     def _compute(
         self,
         body: Block,
-        reductions: Sequence[Operator],
+        members: Sequence[Operator],
         held: Mapping[Operator, SSAValue],
         views: Sequence[View],
-    ) -> dict[Operator, SSAValue]:
-        """What an iteration gives to each reduction; for a reference, its new value."""
+    ) -> tuple[dict[Operator, SSAValue], dict[Operator, SSAValue]]:
+        """
+        What an iteration gives to each reduction (to a reference, its new value), and
+        the factors by which members of the group are rescaled.
+        """
         given: dict[Operator, SSAValue] = {}
+        rescales: dict[Operator, SSAValue] = {}
         for op in self.block.ops:
             if not isinstance(op, Operator):
                 continue
-            if op in reductions:
+            if op in members:
                 given[op] = self._partial(op, body, views)
-                if op in held:
-                    result = op.results[0]
-                    given[op] = latest(held[op], given[op], result.name_hint, body)
-                    self.tiles[result, TMap.whole(op.result_type.dims)] = given[op]
-                continue
-            for tmap in self.demands.get(op.results[0], ()):
-                operands = [
-                    self._tile(*tile)
-                    for tile in self._operand_tiles(
-                        op, tmap, full_ranges(op.expression)
-                    )
-                ]
-                self.tiles[op.results[0], tmap] = self._add(op, operands, tmap, body)
-        return given
+            elif op in held:
+                seen = self._partial(op, body, views)
+                given[op] = latest(held[op], seen, op.results[0].name_hint, body)
+                self.tiles[op.results[0], TMap.whole(op.result_type.dims)] = given[op]
+                if len(given.keys() & held.keys()) == len(held):
+                    rescales = factors(body, self.references, members, held, given)
+            else:
+                self._compute_tiles(op, body)
+        return given, rescales
+
+    def _compute_tiles(self, op: Operator, body: Block) -> None:
+        for tmap in self.demands.get(op.results[0], ()):
+            tiles = self._operand_tiles(op, tmap, full_ranges(op.expression))
+            operands = [self._tile(*tile) for tile in tiles]
+            self.tiles[op.results[0], tmap] = self._add(op, operands, tmap, body)
 
     def _tile(self, value: SSAValue, tmap: TMap) -> SSAValue:
         return value if self._is_invariant(value, tmap) else self.tiles[value, tmap]

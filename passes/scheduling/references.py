@@ -1,0 +1,144 @@
+"""
+Running references: online softmax, derived from degrees (DESIGN section 7).
+
+A reference over the dim of a loop is not known before the loop ends. But any value is
+sound as long as all terms agree on it, and a reduction of degree w is multiplied by
+`exp(w * (old - new))` when the reference moves from `old` to `new`. So the loop carries
+the largest element seen so far and rescales what it has summed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Block, Operation, SSAValue
+
+from cleave.dialects.algebra.elementwise import Add, Exp, Max, Mul, Sub
+from cleave.dialects.algebra.generators import Constant
+from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.tensor import TensorType
+from cleave.passes.scheduling.degrees import degrees_of
+from cleave.passes.scheduling.waves import IterableReduction
+
+
+@dataclass(frozen=True)
+class RunningReference:
+    """A reference that a loop carries, and the degrees of its reductions in it."""
+
+    op: Operator
+    degrees: Mapping[Operator, float]
+
+
+def running_references(
+    block: Block,
+    group: Sequence[IterableReduction],
+    reductions: Sequence[IterableReduction],
+) -> list[RunningReference]:
+    """
+    The references that the loop of `group` can carry.
+
+    They reduce the loop's dim, the group depends on them, and each reduction of the
+    group is homogeneous in them. A reference of which another reduction over the loop's
+    dim is made first (a normalization before the sum) has to be complete: it is left to
+    a loop of its own in front.
+    """
+    members = [reduction.op for reduction in group]
+    needed = upstream_of(members, block)
+    candidates = [
+        reduction.op
+        for reduction in reductions
+        if reduction.op.IS_REFERENCE
+        and reduction.op in needed
+        and reduction.extent == group[0].extent
+    ]
+    between = {r.op for r in reductions} & needed - set(candidates)
+    carried: list[RunningReference] = []
+    for reference in candidates:
+        varying = {value.owner for value in depending_on([reference], block)}
+        degrees = degrees_of(members, reference.results[0], block)
+        if degrees is not None and not varying & between:
+            carried.append(RunningReference(reference, degrees))
+    return carried
+
+
+def depending_on(ops: Sequence[Operator], block: Block) -> set[SSAValue]:
+    """The results of these operators, and what the block computes from them."""
+    found: set[SSAValue] = {result for op in ops for result in op.results}
+    for op in block.ops:
+        if any(operand in found for operand in op.operands):
+            found |= set(op.results)
+    return found
+
+
+def upstream_of(ops: Sequence[Operator], block: Block) -> set[Operation]:
+    """The operations of the block that these are computed from, without them."""
+    found: set[Operation] = set()
+    stack: list[Operation] = [*ops]
+    while stack:
+        for operand in stack.pop().operands:
+            owner = operand.owner
+            is_here = isinstance(owner, Operation) and owner.parent_block() is block
+            if is_here and owner not in found:
+                found.add(owner)
+                stack.append(owner)
+    return found
+
+
+def latest(held: SSAValue, seen: SSAValue, name: str | None, body: Block) -> SSAValue:
+    """The reference after an iteration: the largest element so far."""
+    op = Max(held, seen)
+    body.add_op(op)
+    op.out.name_hint = name
+    return op.out
+
+
+def factors(
+    body: Block,
+    references: Sequence[RunningReference],
+    members: Sequence[Operator],
+    held: Mapping[Operator, SSAValue],
+    given: Mapping[Operator, SSAValue],
+) -> dict[Operator, SSAValue]:
+    """
+    What each reduction of a loop is rescaled by when its references move from the
+    values they `held` to those `given`: one factor for all of the same degrees. Those
+    of degree 0 have none.
+    """
+    made: dict[tuple[float, ...], SSAValue] = {}
+    found: dict[Operator, SSAValue] = {}
+    for op in members:
+        degrees = tuple(reference.degrees[op] for reference in references)
+        if any(degrees):
+            if degrees not in made:
+                moves = [
+                    (held[reference.op], given[reference.op], degree)
+                    for reference, degree in zip(references, degrees, strict=True)
+                    if degree
+                ]
+                made[degrees] = _factor(moves, body)
+            found[op] = made[degrees]
+    return found
+
+
+def _factor(moves: Sequence[tuple[SSAValue, SSAValue, float]], body: Block) -> SSAValue:
+    """`exp` of the sum of `degree * (old - new)`."""
+
+    def add(op: Operator) -> SSAValue:
+        body.add_op(op)
+        return op.results[0]
+
+    terms: list[SSAValue] = []
+    for old, new, degree in moves:
+        moved = add(Sub(old, new))
+        if degree != 1:
+            scalar = TensorType([], f32)
+            moved = add(Mul(moved, add(Constant(result_type=scalar, value=degree))))
+        terms.append(moved)
+    exponent = terms[0]
+    for term in terms[1:]:
+        exponent = add(Add(exponent, term))
+    factor = add(Exp(exponent))
+    factor.name_hint = "rescale"
+    return factor
