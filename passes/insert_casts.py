@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -104,20 +104,28 @@ def _cast_operands(op: Operator, graph: GraphOp, roundings: _Roundings) -> None:
         return
     elements = [type_.element_type for type_ in op.operand_types]
     target = min(elements, key=element_bytes)
-    if all(isinstance(operand.owner, Operator) for operand in op.operands):
-        # Computed on both sides: nothing narrower stands beside, so the inputs decide.
-        target = _input_element(op, graph) if elements[0] == elements[1] else target
+    if target == f32 and all(_is_computed(operand) for operand in op.operands):
+        target = _input_element(op, graph)
     for position, operand in enumerate(op.operands):
         op.operands[position] = roundings.of(operand, target)
 
 
+def _is_computed(value: SSAValue) -> bool:
+    """Whether a value is none of the inputs, nor a view of one."""
+    owner = value.owner
+    if not isinstance(owner, Operator):
+        return False
+    return not owner.IS_VIEW or _is_computed(owner.operands[0])
+
+
 def _input_element(op: Operator, graph: GraphOp) -> Attribute:
-    elements = {t.element_type for t in graph.input_types if is_float(t.element_type)}
-    narrow = {element for element in elements if element_bytes(element) <= 2}
+    """The narrow type of the graph's inputs, which decides where no operand does."""
+    inputs = [type_.element_type for type_ in graph.input_types]
+    narrow = dict.fromkeys(e for e in inputs if is_float(e) and element_bytes(e) <= 2)
     if len(narrow) > 1:
-        names = " and ".join(sorted(str(element) for element in narrow))
+        names = " and ".join(str(element) for element in narrow)
         raise PassFailedException(
             f"'{op.name}' op: both operands are computed and the inputs of "
             f"@{graph.graph_name} are {names}; cast the operands to one of them"
         )
-    return next(iter(narrow or elements))
+    return next(iter(narrow), f32)
