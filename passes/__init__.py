@@ -10,6 +10,10 @@ if __name__ != "cleave.passes":
 PASSES: dict[str, tuple[str, str]] = {
     "infer-reduced-dims": ("cleave.passes.infer_reduced_dims", "InferReducedDimsPass"),
     "symbolize": ("cleave.passes.symbolize", "SymbolizePass"),
+    "superoptimize": (
+        "cleave.passes.superoptimize.superoptimize",
+        "SuperoptimizePass",
+    ),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
     "schedule-blocks": ("cleave.passes.schedule_blocks", "ScheduleBlocksPass"),
     "schedule-reductions": (

@@ -3,7 +3,7 @@ The superoptimizer (paper section 4 and appendix A): every graph equal to a give
 
 | module | holds |
 |---|---|
-| `semantics` | what is asked of an operator, and the vocabulary it answers in |
+| `semantics` | the vocabulary in which an operator says what it means |
 | `field`, `modular` | fingerprints: arithmetic in Z_p x Z_q |
 | `abstract`, `contexts` | abstract classes: what may still become part of the target |
 | `signs` | where a quotient, a root or a logarithm is defined |

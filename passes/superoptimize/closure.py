@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from xdsl.utils.exceptions import VerifyException
 
+from cleave.dialects.algebra.operator import Operator
 from cleave.passes.superoptimize.abstract import Abstraction, Class
 from cleave.passes.superoptimize.contexts import Contexts
 from cleave.passes.superoptimize.graph import (
@@ -34,8 +35,6 @@ from cleave.passes.superoptimize.limits import Clock, Limits
 from cleave.passes.superoptimize.moves import Move, Operand, moves_of
 from cleave.passes.superoptimize.sampling import Sample
 from cleave.passes.superoptimize.semantics import (
-    Params,
-    SearchOperator,
     Shape,
     Undefined,
 )
@@ -87,7 +86,7 @@ class Closure:
         dims: Dims,
         sample: Sample,
         *,
-        companions: Sequence[type[SearchOperator]],
+        companions: Sequence[type[Operator]],
         split: Callable[[int, SplitDim], Step],
         distribute: bool,
     ) -> None:
@@ -179,7 +178,7 @@ class Closure:
             producer = self._originally(
                 node.step,
                 tuple(values[v] for v in node.operands),
-                tuple(shapes[v] for v in node.operands),
+                node.shapes,
                 space.type_of(shapes[number], elements[number]),
             )
             value = self._produced[producer]
@@ -367,23 +366,19 @@ class Closure:
                     element = move.operator.infer_element_type(elements, params)
                 except VerifyException:
                     continue
-                if self._reduces_sensibly(move, shapes, params):
-                    step = Step.of(move.operator, params)
+                step = Step.of(move.operator, params)
+                if self._reduces_sensibly(step, shapes):
                     type_ = self.space.type_of(shape, element)
                     known.append(_Result(step, shapes, type_))
         return known
 
-    def _reduces_sensibly(
-        self, move: Move, shapes: Sequence[Shape], params: Params
-    ) -> bool:
+    def _reduces_sensibly(self, step: Step, shapes: Sequence[Shape]) -> bool:
         """
         Whether what is reduced has more than one element, and the parts of a split dim
         are not added up before the dim of each part is reduced.
         """
-        if move.operator.IS_VIEW:
-            return True
         dims = [dim for shape in shapes for dim in shape]
         return all(
             dim != 1 and not (dim in self._parts and self._parts[dim] in dims)
-            for dim in move.operator.tensor_expression(shapes, params).reduced
+            for dim in step.reduced(shapes)
         )

@@ -170,6 +170,7 @@ def build_graph(
         Node(
             space.steps[chosen[value].step],
             tuple(numbers[v] for v in chosen[value].operands),
+            space.operand_shapes(chosen[value]),
         )
         for value in order
     )

@@ -128,10 +128,9 @@ class Field:
         all of them is equal for this one. Positive ones are squares, as real ones are.
         """
         if isinstance(value, int | float):
-            if not isfinite(value):
-                raise Undefined(f"{value} has no meaning in a finite field")
+            exact = isfinite(value) and abs(value) <= _EXACT_MAGNITUDE
             scaled = value * _EXACT_DENOMINATOR
-            if scaled == int(scaled) and abs(value) <= _EXACT_MAGNITUDE:
+            if exact and scaled == int(scaled):
                 return FieldValue(*(self._exact(int(scaled), m) for m in (P, Q)))
             if value < 0:
                 return self.neg(self.number(-value))

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import i1
 
+from cleave.dialects.algebra.operator import Operator
 from cleave.passes.superoptimize.semantics import (
     Dim,
     Domain,
-    SearchOperator,
     Shape,
     V,
 )
@@ -31,15 +31,21 @@ FrozenParams: TypeAlias = tuple[tuple[str, Any], ...]
 class Step:
     """An operator with its parameters."""
 
-    operator: type[SearchOperator]
+    operator: type[Operator]
     params: FrozenParams = ()
 
     @classmethod
-    def of(cls, operator: type[SearchOperator], params: Mapping[str, Any]) -> Step:
+    def of(cls, operator: type[Operator], params: Mapping[str, Any]) -> Step:
         return cls(operator, tuple(sorted(params.items())))
 
     def infer_shape(self, shapes: Sequence[Shape]) -> Shape:
         return self.operator.infer_shape(shapes, dict(self.params))
+
+    def reduced(self, shapes: Sequence[Shape]) -> tuple[Dim, ...]:
+        """The dims that are reduced; none for a view, which has no expression."""
+        if self.operator.IS_VIEW:
+            return ()
+        return self.operator.tensor_expression(shapes, dict(self.params)).reduced
 
     def interpret(
         self, domain: Domain[V], values: Sequence[V], shapes: Sequence[Shape]
@@ -103,8 +109,19 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Node:
+    """
+    A step on values. It takes them in the given shapes, which may have more or fewer
+    dims of size 1 in front than the values have.
+    """
+
     step: Step
     operands: tuple[int, ...]
+    shapes: tuple[Shape, ...]
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the result."""
+        return self.step.infer_shape(self.shapes)
 
 
 @dataclass(frozen=True)
@@ -118,6 +135,15 @@ class SearchGraph:
         """The number of operators that compute something."""
         return sum(not node.step.operator.IS_VIEW for node in self.nodes)
 
+    def arithmetic(self, extents: Mapping[Dim, int]) -> int:
+        """The number of points that all operators compute, reduced dims included."""
+        total = 0
+        for node in self.nodes:
+            if not node.step.operator.IS_VIEW:
+                reduced = node.step.reduced(node.shapes)
+                total += prod(extents[dim] for dim in (*node.shape, *reduced))
+        return total
+
     def dims(self) -> set[Dim]:
         """Every dim that occurs in a shape."""
         shapes = self.shapes()
@@ -127,10 +153,8 @@ class SearchGraph:
 
     def shapes(self) -> list[Shape]:
         """The shape of every value."""
-        shapes = [leaf.shape for leaf in self.leaves]
-        for node in self.nodes:
-            shapes.append(node.step.infer_shape([shapes[v] for v in node.operands]))
-        return shapes
+        leaves = [leaf.shape for leaf in self.leaves]
+        return leaves + [node.shape for node in self.nodes]
 
     def elements(self) -> list[Any]:
         """The element type of every value."""
@@ -146,9 +170,11 @@ class SearchGraph:
         shapes = self.shapes()
         values = [view_leaf(leaf, domain, sources[leaf.source]) for leaf in self.leaves]
         for node in self.nodes:
-            operands = [values[v] for v in node.operands]
-            operand_shapes = [shapes[v] for v in node.operands]
-            values.append(node.step.interpret(domain, operands, operand_shapes))
+            operands = [
+                values[v] if shapes[v] == shape else domain.reshape(values[v], shape)
+                for v, shape in zip(node.operands, node.shapes, strict=True)
+            ]
+            values.append(node.step.interpret(domain, operands, node.shapes))
         return values
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
+from cleave.dialects.algebra.operator import Operator
 from cleave.passes.superoptimize.abstract import Class
 from cleave.passes.superoptimize.graph import FrozenParams, Node, SearchGraph
-from cleave.passes.superoptimize.semantics import Params, SearchOperator, Shape
+from cleave.passes.superoptimize.semantics import Params, Shape
 from cleave.passes.superoptimize.space import TypeId
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class Operand:
 class Move:
     """An operator, some of whose operands are fixed, with the parameters to try."""
 
-    operator: type[SearchOperator]
+    operator: type[Operator]
     seen: tuple[FrozenParams, ...]
     open: int
     """The number of operands left open: 1 or 2."""
@@ -65,7 +66,7 @@ class Move:
 
 def moves_of(
     graph: SearchGraph,
-    companions: Sequence[type[SearchOperator]],
+    companions: Sequence[type[Operator]],
     leaves: Mapping[int, Sequence[Operand]],
 ) -> list[Move]:
     """
@@ -74,13 +75,12 @@ def moves_of(
     `leaves` gives for each leaf of the graph the forms in which it may be used (as it
     is, and split).
     """
-    seen: dict[type[SearchOperator], dict[FrozenParams, None]] = {}
+    seen: dict[type[Operator], dict[FrozenParams, None]] = {}
     moves: dict[Move, None] = {}
-    shapes = graph.shapes()
     for node in graph.nodes:
         operator = node.step.operator
         if operator.IS_VIEW:
-            shape = shapes[node.operands[0]]
+            (shape,) = node.shapes
             moves[Move(operator, (node.step.params,), 1, of_shape=shape)] = None
         else:
             seen.setdefault(operator, {})[node.step.params] = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from cleave.dialects.algebra.operator import Operator
 from cleave.passes.superoptimize.closure import Closure, Counts
 from cleave.passes.superoptimize.derivations import (
     Derivations,
@@ -23,7 +24,7 @@ from cleave.passes.superoptimize.field import TRIALS
 from cleave.passes.superoptimize.graph import Dims, SearchGraph, SplitDim, Step
 from cleave.passes.superoptimize.limits import Clock, Limits
 from cleave.passes.superoptimize.sampling import draw
-from cleave.passes.superoptimize.semantics import Dim, SearchOperator
+from cleave.passes.superoptimize.semantics import Dim
 from cleave.passes.superoptimize.verification import (
     InField,
     drop_disagreeing,
@@ -34,13 +35,15 @@ _SIZE = 2
 """The extent of every dim while searching."""
 _CHECK_SIZE = 3
 """Its extent when the producers are checked again."""
+_ORDER_SIZE = 64
+"""Its extent for comparing graphs of as many operators by their arithmetic."""
 
 
 @dataclass(frozen=True)
 class Options:
     """What to search for."""
 
-    companions: Sequence[type[SearchOperator]]
+    companions: Sequence[type[Operator]]
     """Operators to use beside the graph's own."""
     split: Callable[[int, SplitDim], Step]
     """The view that splits an axis."""
@@ -143,7 +146,11 @@ def _attempt(
         statistics.disagreeing += drop_disagreeing(derivations, reals)
     statistics.useful = len(derivations.producers)
     extraction = Extraction(derivations, options.limits, clock)
-    graphs = list(extraction.graphs(graph.cost + options.extra))
+    sizes = dims.extents(all_dims, _ORDER_SIZE)
+    graphs = sorted(
+        extraction.graphs(graph.cost + options.extra),
+        key=lambda found: (found.cost, found.arithmetic(sizes)),
+    )
     statistics.useless = extraction.useless
     statistics.seconds = clock.elapsed
     stopped_by = [s for s in (closure.stopped_by, extraction.stopped_by) if s]

@@ -1,5 +1,5 @@
 """
-What the search asks of an operator's class, and the vocabulary in which it answers.
+The vocabulary in which an operator's class says what it means.
 
 An operator is defined once, by `interpret`, over any *domain* of values:
 
@@ -30,7 +30,7 @@ of them, and 1 is the dim that broadcasts.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 V = TypeVar("V")
 """A value of a domain."""
@@ -104,79 +104,3 @@ class Domain(Protocol[V]):
         ...
 
     def reshape(self, a: V, shape: Shape) -> V: ...
-
-
-class SearchOperator(Protocol):
-    """
-    An operator's class, as the search sees it. `cleave.dialects.algebra` has them.
-
-    `interpret`, `search_params` and `without_views` are the search's own; the others
-    serve everyone.
-    """
-
-    name: ClassVar[str]
-    ARITY: ClassVar[int]
-    ELEMENTWISE: ClassVar[bool]
-    IS_VIEW: ClassVar[bool]
-    """Costs nothing: the same elements under other indices."""
-
-    @classmethod
-    def commutes(cls) -> bool:
-        """Whether a binary operator gives the same for both orders of its operands."""
-        ...
-
-    @classmethod
-    def infer_shape(cls, shapes: Sequence[Shape], params: Params) -> Shape:
-        """The result's shape; raises VerifyException where the operands do not fit."""
-        ...
-
-    @classmethod
-    def infer_element_type(cls, elements: Sequence[Any], params: Params) -> Any:
-        """The result's element type; raises VerifyException."""
-        ...
-
-    @classmethod
-    def tensor_expression(cls, shapes: Sequence[Shape], params: Params) -> Any:
-        """Index maps; the axes from the result's rank on are reduced."""
-        ...
-
-    @classmethod
-    def interpret(
-        cls,
-        domain: Domain[V],
-        values: Sequence[V],
-        shapes: Sequence[Shape],
-        params: Params,
-    ) -> V:
-        """The operator's meaning in a domain; `shapes` are the operands'."""
-        ...
-
-    @classmethod
-    def numpy(
-        cls, np: Any, arrays: Sequence[Any], params: Params, shape: tuple[int, ...]
-    ) -> Any:
-        """The meaning in float64; an array of the given shape."""
-        ...
-
-    @classmethod
-    def search_params(
-        cls, shapes: Sequence[Shape], seen: Sequence[Params]
-    ) -> Sequence[Params]:
-        """
-        The parameters worth trying on operands of these shapes.
-
-        By default those that occur in the graph (`seen`); a reduction tries every axis
-        whose dim is not 1, a matmul always computes `[m, k] x [k, n]`.
-        """
-        ...
-
-    @classmethod
-    def without_views(
-        cls, shapes: Sequence[Shape], params: Params
-    ) -> tuple[Params, Sequence[Sequence[int] | None]]:
-        """
-        The same operator with the transpositions that its parameters ask for outside:
-        the remaining parameters, and for each operand the permutation to apply to it
-        beforehand (None for none). By default nothing changes.
-        """
-        ...

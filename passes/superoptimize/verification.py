@@ -211,10 +211,7 @@ class InReals:
         values = [self.leaf(leaf) for leaf in graph.leaves]
         for number, node in enumerate(graph.nodes, start=len(values)):
             operands = [values[v] for v in node.operands]
-            operand_shapes = [shapes[v] for v in node.operands]
-            values.append(
-                self.apply(node.step, operands, operand_shapes, shapes[number])
-            )
+            values.append(self.apply(node.step, operands, node.shapes, shapes[number]))
         return [values[output] for output in graph.outputs]
 
     def agree(self, a: NDArray[Any], b: NDArray[Any]) -> bool:

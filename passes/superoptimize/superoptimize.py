@@ -1,0 +1,192 @@
+"""`superoptimize`: find every graph equal to a given one."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from cleave.dialects.algebra.contraction import Matmul, ReduceSum
+from cleave.dialects.algebra.elementwise import Mul
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.views import Split
+
+if TYPE_CHECKING:
+    from cleave.passes.superoptimize.importing import Imported
+    from cleave.passes.superoptimize.search import Outcome
+
+EQUALS = "equals"
+"""The attribute of a candidate that names the graph it equals."""
+VERIFIED = "verified"
+"""The attribute of a candidate that says how that was verified."""
+SEARCH = "search"
+"""The attribute of a graph that says how the search for its candidates ended."""
+
+_EXTRA = {"none": 2, "inputs": 3}
+"""How many more operators a candidate may have than its original, by default."""
+
+
+@dataclass(frozen=True)
+class SuperoptimizePass(ModulePass):
+    """
+    Add, for every graph, the graphs equal to it (paper section 4, appendix A).
+
+    All graphs are found that have at most `extra` operators more than the original, the
+    smallest first, without a bound on the size of the search; with `split=inputs` also
+    those in which dims of inputs are split (Split-K). Each stands in the module with
+    the attributes `equals`, which graph it equals, and `verified`, by what inputs this
+    was tested. The original comes first among them.
+
+    Limits: `values` distinct tensors, `graphs` candidates, `seconds` in all. Where one
+    is hit, a warning says so and the attribute `search` of the original; what was found
+    stays. `stats=true` adds counts to that attribute.
+
+    Before:
+        algebra.graph @product [H, M, L, D, E]
+            (%q: !algebra.tensor<[H, M, D], f16>, %k: !algebra.tensor<[H, D, L], f16>,
+             %v: !algebra.tensor<[H, L, E], f16>)
+            -> (!algebra.tensor<[H, M, E], f16>) {
+          %s = algebra.matmul %q, %k : !algebra.tensor<[H, M, L], f32>
+          %o = algebra.matmul %s, %v : !algebra.tensor<[H, M, E], f32>
+          algebra.return %o
+        }
+    After (besides, unchanged, @product and its copy @product_1):
+        algebra.graph @product_2 [H, M, L, D, E] (...) -> (...)
+            attributes {equals = @product, verified = {...}} {
+          %0 = algebra.matmul %k, %v : !algebra.tensor<[H, D, E], f32>
+          %1 = algebra.matmul %q, %0 : !algebra.tensor<[H, M, E], f32>
+          algebra.return %1
+        }
+    """
+
+    name = "superoptimize"
+
+    split: Literal["none", "inputs"] = "none"
+    extra: int | None = None
+    values: int = 20_000
+    graphs: int = 2_000
+    seconds: float = 20.0
+    seed: int = 1
+    stats: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        originals = [
+            graph
+            for graph in op.ops
+            if isinstance(graph, GraphOp) and EQUALS not in graph.attributes
+        ]
+        found = [(graph, *self._candidates(graph)) for graph in originals]
+        for graph, candidates, search in found:
+            graph.attributes[SEARCH] = search
+            for candidate in reversed(candidates):
+                op.body.block.insert_op_after(candidate, graph)
+
+    def _candidates(self, graph: GraphOp) -> tuple[list[GraphOp], DictionaryAttr]:
+        """The candidates for a graph, and what is to be said about the search."""
+        from cleave.passes.superoptimize.exporting import Exporter
+        from cleave.passes.superoptimize.graph import Step
+        from cleave.passes.superoptimize.importing import ImportFailed, import_graph
+        from cleave.passes.superoptimize.limits import Limits
+        from cleave.passes.superoptimize.search import Options, search
+        from cleave.passes.superoptimize.semantics import Undefined
+
+        where = f"{self.name}: graph @{graph.graph_name}"
+        options = Options(
+            companions=(Matmul, Mul, ReduceSum),
+            split=lambda axis, dim: Step.of(Split, {"dim": axis, "count": dim.count}),
+            extra=_EXTRA[self.split] if self.extra is None else self.extra,
+            limits=Limits(self.values, self.graphs, self.seconds),
+            seed=self.seed,
+        )
+        try:
+            imported = import_graph(graph)
+            dims = imported.dims(split=self.split == "inputs")
+            outcome = search(imported.graph, dims, options)
+        except (ImportFailed, NotImplementedError, Undefined) as error:
+            raise PassFailedException(f"{where}: {error}") from error
+        for limit in outcome.stopped_by:
+            print(
+                f"warning: {where}: stopped by {limit}; keeps the "
+                f"{len(outcome.graphs)} graphs found so far",
+                file=sys.stderr,
+            )
+        exporter = Exporter(graph, imported)
+        itself = exporter.expressions.of_outputs(imported.graph)
+        others = [
+            candidate
+            for candidate in outcome.graphs
+            if exporter.expressions.of_outputs(candidate) != itself
+        ]
+        equals = SymbolRefAttr(graph.graph_name)
+        attributes: dict[str, Attribute] = {
+            EQUALS: equals,
+            VERIFIED: _verification(outcome, imported),
+        }
+        first = graph.clone()
+        first.properties["sym_name"] = StringAttr(f"{graph.graph_name}_1")
+        first.attributes[EQUALS] = equals
+        candidates = [first]
+        for number, candidate in enumerate(others, start=2):
+            name = f"{graph.graph_name}_{number}"
+            candidates.append(exporter.export(candidate, name, attributes))
+        return candidates, _summary(outcome, len(candidates), stats=self.stats)
+
+
+def _verification(outcome: Outcome, imported: Imported) -> DictionaryAttr:
+    """How the candidates of a search were verified."""
+    sizes = {
+        str(name): IntegerAttr(outcome.sizes[dim], i64)
+        for dim, name in imported.names.items()
+        if str(name).isidentifier() and dim in outcome.sizes
+    }
+    return DictionaryAttr(
+        {
+            "seeds": DenseArrayBase.from_list(i64, outcome.seeds),
+            "trials": IntegerAttr(outcome.trials, i64),
+            "sizes": DictionaryAttr(sizes),
+            "float64": IntegerAttr.from_bool(outcome.checked_in_reals),
+        }
+    )
+
+
+def _summary(outcome: Outcome, candidates: int, *, stats: bool) -> DictionaryAttr:
+    """How a search ended."""
+    summary: dict[str, Attribute] = {
+        "candidates": IntegerAttr(candidates, i64),
+        "sums": StringAttr(outcome.sums),
+    }
+    if outcome.stopped_by:
+        summary["stopped_by"] = ArrayAttr(map(StringAttr, outcome.stopped_by))
+    if stats:
+        statistics = outcome.statistics
+        counts = {
+            "values": statistics.values,
+            "useful": statistics.useful,
+            "evaluated": statistics.counts.evaluated,
+            "pruned_by_class": statistics.counts.pruned_by_class,
+            "pruned_by_dims": statistics.counts.pruned_by_dims,
+            "undefined": statistics.undefined,
+            "synonyms": statistics.synonyms,
+            "disagreeing": statistics.disagreeing,
+            "useless": statistics.useless,
+            "milliseconds": round(1000 * statistics.seconds),
+        }
+        summary["statistics"] = DictionaryAttr(
+            {name: IntegerAttr(number, i64) for name, number in counts.items()}
+        )
+    return DictionaryAttr(summary)
