@@ -209,8 +209,8 @@ class _BlockSchedule:
         return (op.IS_VIEW or not op.operands) and all(map(self._is_leaf, op.operands))
 
     def _propagate(self, op: Operator) -> None:
-        expression = op.expression
         for tmap in self.demands.get(op.results[0], ()):
+            expression = op.expression
             try:
                 tmaps = operand_tmaps(expression, tmap, full_ranges(expression))
             except NoTileError as error:
@@ -280,8 +280,8 @@ class _BlockSchedule:
         self, op: Operator, tiles: dict[tuple[SSAValue, TMap], SSAValue], body: Block
     ) -> None:
         (result,) = op.results
-        expression = op.expression
         for tmap in self.demands.get(result, ()):
+            expression = op.expression
             needed = operand_tmaps(expression, tmap, full_ranges(expression))
             pairs = zip(op.operands, needed, strict=True)
             operands = [tiles[operand, part] for operand, part in pairs]
