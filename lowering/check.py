@@ -119,7 +119,7 @@ def check_against(
         results = [
             _poisoned(ref, spec.dtype) for ref, spec in _pairs(compiled, expected)
         ]
-        compiled.poison_workspace()
+        compiled.poison_workspace(*inputs)
         compiled(*inputs, out=results)
         if run == 0:
             first = results

@@ -48,6 +48,8 @@ class CompiledGraph:
     ) -> None:
         import torch
 
+        # Kept: an import statement in each call would cost as much as a check.
+        self._torch = torch
         self.plan = plan
         self.device = device
         self._launches = tuple(launches)
@@ -61,6 +63,9 @@ class CompiledGraph:
             for kernel in plan.kernels
         )
         self._workspace: torch.Tensor | None = None
+        self._last_temporaries: (
+            tuple[Binding, torch.Tensor, list[torch.Tensor]] | None
+        ) = None
         if not self._bindings.names:
             self.reserve()
 
@@ -77,8 +82,6 @@ class CompiledGraph:
         `workspace` is a uint8 tensor of at least `workspace_bytes(...)`. Raises
         TypeError or ValueError for a tensor that does not fit, naming it.
         """
-        import torch
-
         self._require_tensors(args, "argument", 0, len(self.plan.args))
         binding = self._bindings.of_shapes([tensor.shape for tensor in args])
         tensors = [
@@ -89,7 +92,7 @@ class CompiledGraph:
             results = self._new_results(binding)
             tensors += results
         else:
-            results = [out] if isinstance(out, torch.Tensor) else list(out)
+            results = [out] if isinstance(out, self._torch.Tensor) else list(out)
             tensors += self._fitting_out(results, binding, tensors)
         tensors += self._temporaries(binding, workspace)
         with self._device_kept():
@@ -112,10 +115,13 @@ class CompiledGraph:
         """Allocate the workspace that calls with these sizes will need."""
         self._grown_workspace(self.workspace_bytes(**sizes))
 
-    def poison_workspace(self) -> None:
-        """Fill the workspace with NaNs of every float type; shows unwritten reads."""
-        if self._workspace is not None:
-            self._workspace.fill_(0xFF)
+    def poison_workspace(self, *args: torch.Tensor) -> None:
+        """
+        Fill the workspace of a call on these arguments with NaNs of every float type,
+        so that a temporary that is read before it is written shows.
+        """
+        binding = self._bindings.of_shapes([tensor.shape for tensor in args])
+        self._grown_workspace(binding.workspace_bytes).fill_(0xFF)
 
     def _of_sizes(self, sizes: dict[str, int]) -> Binding:
         return self._bindings.of_sizes(tuple(sizes[n] for n in self._bindings.names))
@@ -123,8 +129,6 @@ class CompiledGraph:
     def _require_tensors(
         self, tensors: Sequence[object], role: str, first: int, count: int
     ) -> None:
-        import torch
-
         names = self._names[first : first + count]
         if len(tensors) != count:
             raise TypeError(
@@ -132,7 +136,7 @@ class CompiledGraph:
                 f"({', '.join(names)}), not {len(tensors)}"
             )
         for tensor, name in zip(tensors, names, strict=True):
-            if not isinstance(tensor, torch.Tensor):
+            if not isinstance(tensor, self._torch.Tensor):
                 raise TypeError(
                     f"{role} {name}: a torch.Tensor is expected, "
                     f"not {type(tensor).__name__}"
@@ -142,8 +146,6 @@ class CompiledGraph:
         self, tensor: torch.Tensor, i: int, binding: Binding, role: str
     ) -> torch.Tensor:
         """The tensor as kernels take it. Raises with role and name if they cannot."""
-        import torch
-
         where = f"{role} {self._names[i]}"
         shape, strides = binding.shapes[i], binding.strides[i]
         if tensor.shape != shape:
@@ -153,7 +155,7 @@ class CompiledGraph:
         if tensor.device != self.device:
             raise ValueError(f"{where}: on {tensor.device}, expected {self.device}")
         if tensor.requires_grad:
-            if torch.is_grad_enabled():
+            if self._torch.is_grad_enabled():
                 raise ValueError(
                     f"{where}: requires grad, and a compiled graph has no backward; "
                     "call it under torch.no_grad()"
@@ -175,11 +177,11 @@ class CompiledGraph:
         return tensor
 
     def _new_results(self, binding: Binding) -> list[torch.Tensor]:
-        import torch
-
         first = len(self.plan.args)
         return [
-            torch.empty(binding.shapes[i], dtype=self._dtypes[i], device=self.device)
+            self._torch.empty(
+                binding.shapes[i], dtype=self._dtypes[i], device=self.device
+            )
             for i in range(first, first + len(self.plan.results))
         ]
 
@@ -205,12 +207,17 @@ class CompiledGraph:
     def _temporaries(
         self, binding: Binding, workspace: torch.Tensor | None
     ) -> list[torch.Tensor]:
-        import torch
-
+        if not binding.temporaries:
+            return []
         if workspace is None:
             workspace = self._grown_workspace(binding.workspace_bytes)
-        elif (
-            workspace.dtype != torch.uint8
+            last = self._last_temporaries
+            if last is None or last[0] is not binding or last[1] is not workspace:
+                made = self._made_temporaries(binding, workspace)
+                self._last_temporaries = last = (binding, workspace, made)
+            return last[2]
+        if (
+            workspace.dtype != self._torch.uint8
             or workspace.device != self.device
             or not workspace.is_contiguous()
             or workspace.numel() < binding.workspace_bytes
@@ -221,6 +228,11 @@ class CompiledGraph:
                 f"bytes on {self.device} is needed, at a multiple of "
                 f"{WORKSPACE_ALIGNMENT} bytes"
             )
+        return self._made_temporaries(binding, workspace)
+
+    def _made_temporaries(
+        self, binding: Binding, workspace: torch.Tensor
+    ) -> list[torch.Tensor]:
         flat = workspace.view(-1)
         first = len(self.plan.args) + len(self.plan.results)
         return [
@@ -229,18 +241,17 @@ class CompiledGraph:
         ]
 
     def _grown_workspace(self, size: int) -> torch.Tensor:
-        import torch
-
         if self._workspace is None or self._workspace.numel() < size:
-            self._workspace = torch.empty(size, dtype=torch.uint8, device=self.device)
+            self._workspace = self._torch.empty(
+                size, dtype=self._torch.uint8, device=self.device
+            )
         return self._workspace
 
     def _device_kept(self) -> contextlib.AbstractContextManager[object]:
         """A library makes its tensors' device current, and would leave it so."""
-        import torch
-
-        if self.device.type == "cuda":
-            return torch.cuda.device(self.device)
+        cuda = self._torch.cuda
+        if self.device.type == "cuda" and cuda.current_device() != self.device.index:
+            return cuda.device(self.device)
         return contextlib.nullcontext()
 
 

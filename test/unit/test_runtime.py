@@ -167,7 +167,7 @@ def test_a_poisoned_workspace_holds_nothing_but_nan() -> None:
         [tensor("t", 5), tensor("u", 5, dtype="bfloat16")],
     )
     graph = CompiledGraph(static, [note], CPU)
-    graph.poison_workspace()
+    graph.poison_workspace(torch.zeros(8))
     graph(torch.zeros(8))
     assert all(bool(t.isnan().all()) for t in seen)
 
