@@ -20,6 +20,7 @@ PASSES: dict[str, tuple[str, str]] = {
         "cleave.passes.schedule_reductions",
         "ScheduleReductionsPass",
     ),
+    "schedule-masks": ("cleave.passes.schedule_masks", "ScheduleMasksPass"),
     "plan-memory": ("cleave.passes.plan_memory", "PlanMemoryPass"),
     "substitute-facts": ("cleave.passes.substitute_facts", "SubstituteFactsPass"),
 }

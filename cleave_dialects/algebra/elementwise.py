@@ -19,6 +19,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import Commutative, Pure
 
 from cleave.dialects.algebra.emission import LOG2_E, divided, exp2
+from cleave.dialects.algebra.generators import PositionMask
 from cleave.dialects.algebra.operator import (
     Array,
     D,
@@ -33,6 +34,7 @@ from cleave.dialects.algebra.tensor_expression import (
     TensorExpression,
     broadcast_indices,
 )
+from cleave.dialects.dims import Dim
 from cleave.dialects.tensor import TensorType
 
 if TYPE_CHECKING:
@@ -413,6 +415,7 @@ class Select(Elementwise):
 
     name = "algebra.select"
     ARITY: ClassVar = 3
+    CLEAR_OPERAND: ClassVar = 1
     condition = operand_def(TensorType)
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
@@ -440,6 +443,10 @@ class Select(Elementwise):
             cls.refuse(f"operand 0 is the mask and must be i1, not {elements[0]}")
         # Only the other two are numbers; they keep their positions in messages.
         return super().infer_element_type([f32, *elements[1:]], params)
+
+    def clear_when(self) -> Sequence[Dim] | None:
+        mask = self.condition.owner
+        return mask.whole_when() if isinstance(mask, PositionMask) else None
 
 
 @irdl_op_definition

@@ -165,6 +165,14 @@ class PositionMask(Generator):
         params = self.params
         return {**params, "diagonal": params["diagonal"] + offsets[-2] - offsets[-1]}
 
+    @abstractmethod
+    def seen_when(self) -> list[Dim]:
+        """Dims of which one is not positive where nothing of the mask is true."""
+
+    @abstractmethod
+    def whole_when(self) -> list[Dim]:
+        """Dims that are all positive where all of the mask is true."""
+
 
 @irdl_op_definition
 class Causal(PositionMask):
@@ -188,6 +196,14 @@ class Causal(PositionMask):
     @classmethod
     def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         return f"{positions[-1]} <= {positions[-2]} + ({params['diagonal']})"
+
+    def seen_when(self) -> list[Dim]:
+        # The last row sees the first column.
+        return [self.params["diagonal"] + self.result_type.dims[-2]]
+
+    def whole_when(self) -> list[Dim]:
+        # The first row sees the last column.
+        return [self.params["diagonal"] - self.result_type.dims[-1] + 2]
 
 
 @irdl_op_definition
@@ -219,6 +235,15 @@ class Window(PositionMask):
     @classmethod
     def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
         row = f"{positions[-2]} + ({params['diagonal']})"
-        return (
-            f"{positions[-1]} <= {row} and {positions[-1]} > {row} - ({params['size']})"
-        )
+        column = positions[-1]
+        return f"T.And({column} <= {row}, {column} > {row} - ({params['size']}))"
+
+    def seen_when(self) -> list[Dim]:
+        rows, columns = self.result_type.dims[-2:]
+        diagonal, size = self.params["diagonal"], self.params["size"]
+        return [diagonal + rows, size + columns - 1 - diagonal]
+
+    def whole_when(self) -> list[Dim]:
+        rows, columns = self.result_type.dims[-2:]
+        diagonal, size = self.params["diagonal"], self.params["size"]
+        return [diagonal - columns + 2, size - rows + 1 - diagonal]

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 MEMORY = "memory"
 """The attribute that says where a tile lives, an `#itgraph.memory`."""
+GUARDED = "guarded"
+"""
+The attribute of an operator that is written under a condition, because elsewhere it
+changes nothing (`Operator.clear_when`).
+"""
 
 D = TypeVar("D")
 """A dim: an int, a SymbolicDim, or a symbol of the search. Only `==` is asked of it."""
@@ -82,6 +87,8 @@ class Operator(IRDLOperation, ABC):
     """Its TileLang text mentions an operand more than once."""
     COMBINES: ClassVar[ReductionKind | None] = None
     """Combines two values elementwise as this kind of reduction does."""
+    CLEAR_OPERAND: ClassVar[int] = 0
+    """The operand that `clear_when` is about."""
     IS_REFERENCE: ClassVar[bool] = False
     """A value to shift exponents by: any is sound, so a loop may use a running one."""
     ONLY_ROUNDS: ClassVar[bool] = False
@@ -284,6 +291,13 @@ class Operator(IRDLOperation, ABC):
         What computes the tile of the result at `offsets` from tiles of the operands.
         """
         return type(self)(*operands, result_type=result_type, **self.params)
+
+    def clear_when(self) -> Sequence[Dim] | None:
+        """
+        Dims that, if all are positive, show that the result is the operand at position
+        `CLEAR_OPERAND` (a mask that masks nothing of a tile); None if none do.
+        """
+        return None
 
     def verify_facts(self, facts: Facts) -> None:
         """Check what the shapes alone cannot tell; raises VerifyException."""

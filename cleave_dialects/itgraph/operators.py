@@ -21,8 +21,10 @@ from cleave.dialects.algebra.tensor_expression import (
     TensorExpression,
     broadcast_indices,
 )
+from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.memory import MemoryAttr, parse_memory
 from cleave.dialects.tensor import DimAttr, TensorType
+from cleave.passes.superoptimize.semantics import Domain, V
 
 
 class _Fill(Number):
@@ -119,6 +121,21 @@ class Tail(_SameTile, HasCanonicalizationPatternsInterface):
         fill = Constant.emit((), (), {"value": params["fill"]})
         inside = f"{positions[params['dim']]} < {params['limit']}"
         return f"T.if_then_else({inside}, {args[0]}, {fill})"
+
+    @classmethod
+    def interpret(
+        cls,
+        domain: Domain[V],
+        values: Sequence[V],
+        shapes: Sequence[tuple[Any, ...]],
+        params: Params,
+    ) -> V:
+        within = domain.opaque(f"{cls.name} {params['dim']} {params['limit']}")
+        return domain.select(within, values[0], domain.number(params["fill"]))
+
+    def clear_when(self) -> Sequence[Dim] | None:
+        params = self.params
+        return [params["limit"] - self.result_type.dims[params["dim"]] + 1]
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
 from cleave.dialects.algebra.generators import Constant
-from cleave.dialects.algebra.operator import Operator, is_float
+from cleave.dialects.algebra.operator import GUARDED, Operator, is_float
 from cleave.dialects.dims import SymbolicDim
 from cleave.dialects.itgraph.level import memory_of
 from cleave.dialects.itgraph.loop import LoopOp, NextOp
@@ -93,6 +93,9 @@ class Body:
         if (state := self._accumulated_into(op)) is not None:
             self._accumulate(op, state)
             return
+        if GUARDED in op.attributes:
+            self._guarded(op)
+            return
         if (target := self._combined_into(op)) is not None:
             operands = [self.buffer_of(operand) for operand in op.operands]
             self._whole_tile(op, operands, target, accumulate=True)
@@ -163,6 +166,40 @@ class Body:
                 f"'{op.name}' op: tile [{dims}] is no matrix; tensor cores want more "
                 "than 1 in the last two dims and a tile of 1 in every batch dim"
             )
+
+    def _guarded(self, op: Operator) -> None:
+        """
+        A mask that most iterations do without: the tile is what it would be without the
+        mask, and is written again under the condition that the mask is needed.
+        """
+        (result,) = op.results
+        operand = op.operands[op.CLEAR_OPERAND]
+        positions = self.positions(cast(TensorType, result.type))
+        memory = memory_of(result) or Memory("rmem", "linear")
+        held = self.places.get(operand)
+        if not isinstance(held, Buffer) or not self._is_replaced_by(operand, result):
+            text = self.element(operand, positions)
+            held = self.new_buffer(result, memory)
+            self.lines += self._parallel(held, f"{held.at(positions)} = {text}")
+        self.places[operand] = self.places[result] = held
+        condition = self._condition(op)
+        masked = self._expression(op, positions)
+        statement = self._parallel(held, f"{held.at(positions)} = {masked}")
+        self.lines += [f"if {condition}:", *indented(statement)]
+
+    def _is_replaced_by(self, operand: SSAValue, result: SSAValue) -> bool:
+        """Whether a value that nothing else reads can be overwritten by another."""
+        is_computed = isinstance(operand.owner, Operator)
+        same = operand.type == result.type and memory_of(operand) == memory_of(result)
+        return is_computed and same and operand.has_one_use()
+
+    def _condition(self, op: Operator) -> str:
+        """That one of the dims by which a mask would be clear is not positive."""
+        dims = op.clear_when() or ()
+        for dim in dims:
+            self.uses.update(dict.fromkeys(self.spelling.local_names(dim)))
+        texts = [f"{self.spelling.dim(dim)} <= 0" for dim in dims]
+        return texts[0] if len(texts) == 1 else f"T.Or({', '.join(texts)})"
 
     # Accumulation
 
@@ -256,6 +293,8 @@ class Body:
         (result,) = op.results
         if not (op.ELEMENTWISE or op.IS_VIEW) or isinstance(op, Copy):
             return False
+        if GUARDED in op.attributes:
+            return False
         if (user := result.get_user_of_unique_use()) is None:
             return False
         if user.parent_block() is not self.block:
@@ -327,8 +366,7 @@ class Body:
         for name, value in params.items():
             if isinstance(value, SymbolicDim):
                 params[name] = self.spelling.dim(value)
-                for used in value.names:
-                    self.uses[self.spelling.names.get(used, used)] = None
+                self.uses.update(dict.fromkeys(self.spelling.local_names(value)))
         return params
 
     # Parallel loops

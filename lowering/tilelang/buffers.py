@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute
 
 from cleave.dialects.algebra.dtypes import dtype_name
-from cleave.dialects.dims import Dim, SymbolicDim, floordiv, terms_of
+from cleave.dialects.dims import Dim, SymbolicDim, floordiv, names_of, terms_of
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.tmap import TMap
@@ -20,7 +20,18 @@ class Spelling:
     """How dims are written in one generated function, and what is known of them."""
 
     facts: Facts
-    names: Mapping[str, str]
+    symbols: Mapping[str, str]
+    """Names of the module: sizes and tile sizes."""
+    iterators: Mapping[str, str]
+
+    @property
+    def names(self) -> dict[str, str]:
+        return {**self.symbols, **self.iterators}
+
+    def local_names(self, dim: Dim) -> list[str]:
+        """The iterators in a dim, as they are spelled."""
+        used = sorted(names_of(dim) & self.iterators.keys())
+        return [self.iterators[name] for name in used]
 
     def dim(self, dim: Dim) -> str:
         return dim_text(dim, self.names)

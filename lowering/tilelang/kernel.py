@@ -24,7 +24,7 @@ from cleave.dialects.itgraph.level import Level, memory_of
 from cleave.dialects.itgraph.loop import LoopOp, NextOp
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
-from cleave.dialects.itgraph.tmap import TMap, names_in
+from cleave.dialects.itgraph.tmap import TMap
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.tilelang.body import Body, Place
 from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling, range_text
@@ -79,7 +79,7 @@ class KernelEmitter:
             for op in _levels(kernel)
             for name in op.own_names
         }
-        self.spelling = Spelling(self.facts, {**self.symbol_names, **iterators})
+        self.spelling = Spelling(self.facts, self.symbol_names, iterators)
         body = self._level(kernel)
         lines = [f'{name} = T.dynamic("{name}")' for name in self.dynamic]
         lines += [*self.macros, *self._prim_func(parameters, body)]
@@ -251,19 +251,14 @@ class KernelEmitter:
         call = call_lines(f"iter_{text.number}(", text.iter_args(spell))
         header = self._loop_header(loop, iterator)
         local = {buffer.name for buffer in text.body.allocations} | {iterator}
-        bounds = names_in([range_.lo, range_.hi]) & spell.names.keys()
-        used: dict[str, None] = {}
-        for tile in text.slices.values():
-            used[tile.tensor] = None
+        slices = text.slices.values()
+        used: dict[str, None] = dict.fromkeys(tile.tensor for tile in slices)
         for name in text.body.uses:
             used[name] = None
-        for name in sorted(
-            {spell.names[n] for t in text.slices.values() for n in t.tmap.names}
-            | {spell.names[n] for n in bounds}
-        ):
+        dims = [range_.lo, range_.hi, *(d for t in slices for d in t.tmap.offsets)]
+        for name in sorted({name for dim in dims for name in spell.local_names(dim)}):
             used[name] = None
-        symbols = set(self.symbol_names.values())
-        params = [name for name in used if name not in local and name not in symbols]
+        params = [name for name in used if name not in local]
         self.macros += [
             "@T.macro",
             *call_lines(f"def wrap_{text.number}(", params, "):"),

@@ -1,0 +1,74 @@
+"""`schedule-masks`: no iterations and no mask code where a mask decides nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, UnitAttr
+from xdsl.passes import ModulePass
+
+from cleave.dialects.algebra.generators import PositionMask
+from cleave.dialects.algebra.operator import GUARDED, Operator
+from cleave.dialects.dims import Dim, maximum, minimum, names_of
+from cleave.dialects.itgraph.attributes import RangeAttr
+from cleave.dialects.itgraph.level import facts_at
+from cleave.dialects.itgraph.loop import LoopOp
+from cleave.dialects.itgraph.tmap import Range
+from cleave.passes.scheduling.visibility import gives_nothing_without, positive_range
+
+
+@dataclass(frozen=True)
+class ScheduleMasksPass(ModulePass):
+    """
+    Bound each loop to the iterations in which its masks are true anywhere, and mark the
+    masks and tails that only some iterations need, so that the others carry no code for
+    them (`guarded`).
+
+    An iteration is left out only where it provably changes no state: masked terms are 0
+    in a sum and -inf in a maximum.
+
+    Before:
+        %l = itgraph.loop (i_L = 0 to L ceildiv BL) ... {
+          %seen = algebra.causal diagonal i_M * BM - i_L * BL
+              : !algebra.tensor<[BM, BL], i1>
+          %s1 = algebra.select %seen, %s, %least : !algebra.tensor<[BM, BL], f32>
+    After:
+        %l = itgraph.loop (i_L = 0 to min(L, i_M * BM + BM) ceildiv BL) ... {
+          %seen = algebra.causal diagonal i_M * BM - i_L * BL
+              : !algebra.tensor<[BM, BL], i1>
+          %s1 = algebra.select %seen, %s, %least {guarded}
+              : !algebra.tensor<[BM, BL], f32>
+    """
+
+    name = "schedule-masks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in op.walk():
+            if isinstance(loop, LoopOp):
+                schedule_masks(loop)
+
+
+def schedule_masks(loop: LoopOp) -> None:
+    """Do it for one loop, in place."""
+    ops = [op for op in loop.body.block.ops if isinstance(op, Operator)]
+    for op in ops:
+        if isinstance(op, PositionMask) and gives_nothing_without(loop, op):
+            _bound(loop, op.seen_when())
+    for op in ops:
+        dims = op.clear_when()
+        if dims is not None and any(loop.range.iterator in names_of(d) for d in dims):
+            op.attributes[GUARDED] = UnitAttr()
+
+
+def _bound(loop: LoopOp, dims: list[Dim]) -> None:
+    """Leave out the iterations in which one of the dims is not positive."""
+    range_ = loop.range
+    lo, hi = range_.lo, range_.hi
+    for dim in dims:
+        first, end = positive_range(dim, range_.iterator)
+        lo = lo if first is None else maximum(lo, first)
+        hi = hi if end is None else minimum(hi, end)
+    facts = facts_at(loop)
+    bounded = Range(range_.iterator, facts.simplify(lo), facts.simplify(hi))
+    loop.iterators = ArrayAttr([RangeAttr(bounded)])

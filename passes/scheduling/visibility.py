@@ -1,0 +1,179 @@
+"""What a mask leaves of a loop: the iterations in which it is true anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.dims import Dim, SymbolicDim, ceildiv, floordiv, substitute
+from cleave.dialects.itgraph.loop import LoopOp
+from cleave.passes.superoptimize.semantics import Dim as SearchDim
+from cleave.passes.superoptimize.semantics import Shape, Undefined
+
+################################################################################
+# Inequalities                                                                 #
+################################################################################
+
+
+def positive_range(dim: Dim, iterator: str) -> tuple[Dim | None, Dim | None]:
+    """
+    The iterations from `lo` up to and without `hi` in which a dim is positive.
+
+    None stands for no bound on that side, also where the dim is not linear in the
+    iterator.
+    """
+    offset = substitute(dim, {iterator: 0})
+    slope = substitute(dim, {iterator: 1}) - offset
+    if substitute(dim, {iterator: 2}) != offset + slope + slope:
+        return None, None
+    if _is_negative(slope):
+        return None, ceildiv(offset, -slope)
+    if _is_negative(-slope):
+        return floordiv(-offset, slope) + 1, None
+    return None, None
+
+
+def _is_negative(dim: Dim) -> bool:
+    """Whether every term has a negative coefficient; sizes are positive."""
+    if isinstance(dim, SymbolicDim):
+        return all(term.coefficient < 0 for term in dim.terms)
+    return dim < 0
+
+
+################################################################################
+# Iterations that give nothing                                                 #
+################################################################################
+
+
+class Kind(Enum):
+    """What is known of a value in an iteration in which the mask is false."""
+
+    ZERO = auto()
+    LEAST = auto()
+    """-inf, the identity of a maximum."""
+    FALSE = auto()
+    HELD = auto()
+    """What a carried state was before."""
+    OTHER = auto()
+
+
+@dataclass(frozen=True)
+class Known:
+    """A kind, and the state whose value it is if it is `HELD`."""
+
+    kind: Kind
+    state: SSAValue | None = None
+
+
+ZERO, LEAST, FALSE = Known(Kind.ZERO), Known(Kind.LEAST), Known(Kind.FALSE)
+OTHER = Known(Kind.OTHER)
+
+
+def gives_nothing_without(loop: LoopOp, mask: Operator) -> bool:
+    """Whether an iteration in which `mask` is false everywhere changes no state."""
+    known: dict[SSAValue, Known] = {
+        argument: Known(Kind.HELD, argument)
+        for argument, state in zip(loop.state_arguments, loop.states, strict=True)
+        if state.kind == "carry"
+    }
+    for op in loop.body.block.ops:
+        if isinstance(op, Operator):
+            known[op.results[0]] = _known(op, mask, known)
+    for argument, state, given in zip(
+        loop.state_arguments, loop.states, loop.contributions, strict=True
+    ):
+        value = known.get(given.value, OTHER)
+        nothing = {
+            "carry": Known(Kind.HELD, argument),
+            "sum": ZERO,
+            "max": LEAST,
+        }
+        if value != nothing.get(state.kind):
+            return False
+    return True
+
+
+def _known(op: Operator, mask: Operator, known: dict[SSAValue, Known]) -> Known:
+    if op is mask:
+        return FALSE
+    if not op.operands:
+        return _generated(op)
+    operands = [_of(operand, known) for operand in op.operands]
+    shapes = [type_.dims for type_ in op.operand_types]
+    try:
+        return op.interpret(Vanishing(), operands, shapes, op.params)
+    except (Undefined, NotImplementedError):
+        return OTHER
+
+
+def _of(value: SSAValue, known: dict[SSAValue, Known]) -> Known:
+    owner = value.owner
+    if value not in known and isinstance(owner, Operator) and not owner.operands:
+        return _generated(owner)  # a constant of an outer level
+    return known.get(value, OTHER)
+
+
+def _generated(op: Operator) -> Known:
+    return Vanishing().number(op.params.get("value"))
+
+
+class Vanishing:
+    """The domain of what is known where a mask is false (`semantics.Domain`)."""
+
+    def number(self, value: Any) -> Known:
+        return {0.0: ZERO, -float("inf"): LEAST}.get(value, OTHER)
+
+    def add(self, a: Known, b: Known) -> Known:
+        if LEAST in (a, b):
+            return LEAST
+        return b if a == ZERO else a if b == ZERO else OTHER
+
+    def sub(self, a: Known, b: Known) -> Known:
+        return a if b == ZERO or (a == LEAST and b != LEAST) else OTHER
+
+    def mul(self, a: Known, b: Known) -> Known:
+        return ZERO if ZERO in (a, b) else OTHER
+
+    def div(self, a: Known, b: Known) -> Known:
+        return ZERO if a == ZERO else OTHER
+
+    def neg(self, a: Known) -> Known:
+        return ZERO if a == ZERO else OTHER
+
+    def exp(self, a: Known) -> Known:
+        return ZERO if a == LEAST else OTHER
+
+    def log(self, a: Known) -> Known:
+        return LEAST if a == ZERO else OTHER
+
+    def sqrt(self, a: Known) -> Known:
+        return a if a == ZERO else OTHER
+
+    def maximum(self, a: Known, b: Known) -> Known:
+        return b if a == LEAST else a if b in (LEAST, a) else OTHER
+
+    def opaque(self, name: str, *args: Known) -> Known:
+        return OTHER
+
+    def select(self, mask: Known, a: Known, b: Known) -> Known:
+        return b if mask == FALSE or a == b else OTHER
+
+    def contract(self, a: Known, b: Known, dim: SearchDim) -> Known:
+        return self.mul(a, b)
+
+    def sum(self, a: Known, axis: int, dim: SearchDim) -> Known:
+        return a if a == ZERO else OTHER
+
+    def max(self, a: Known, axis: int, dim: SearchDim) -> Known:
+        return a if a in (ZERO, LEAST) else OTHER
+
+    def transpose(self, a: Known, permutation: Sequence[int]) -> Known:
+        return a
+
+    def reshape(self, a: Known, shape: Shape) -> Known:
+        return a
