@@ -92,6 +92,10 @@ class Degrees:
     def sub(self, a: Degree, b: Degree) -> Degree:
         return self.add(a, self.neg(b))
 
+    def square(self, a: Degree) -> Degree:
+        self._require(a)
+        return Degree(0.0, 2 * a.multiplicative)
+
     def neg(self, a: Degree) -> Degree:
         return Degree(-a.additive, a.multiplicative)
 

@@ -79,8 +79,9 @@ def upstream_of(ops: Sequence[Operator], block: Block) -> set[Operation]:
     while stack:
         for operand in stack.pop().operands:
             owner = operand.owner
-            is_here = isinstance(owner, Operation) and owner.parent_block() is block
-            if is_here and owner not in found:
+            if not isinstance(owner, Operation) or owner in found:
+                continue
+            if owner.parent_block() is block:
                 found.add(owner)
                 stack.append(owner)
     return found

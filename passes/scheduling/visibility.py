@@ -142,6 +142,9 @@ class Vanishing:
     def div(self, a: Known, b: Known) -> Known:
         return ZERO if a == ZERO else OTHER
 
+    def square(self, a: Known) -> Known:
+        return ZERO if a == ZERO else OTHER
+
     def neg(self, a: Known) -> Known:
         return ZERO if a == ZERO else OTHER
 
