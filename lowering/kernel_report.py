@@ -29,7 +29,10 @@ FAMILIES: Mapping[str, Mapping[InstructionSource, str]] = {
     "tma_store": {"sass": r"\bUTMASTG\b", "cuda": r"\btl::tma_store(?=[(<])"},
     "cp_async": {"sass": r"\bLDGSTS\b", "cuda": r"\btl::cp_async_gs\w*"},
     "stmatrix": {"sass": r"\bSTSM\b", "cuda": r"\btl::ptx_stmatrix\w*"},
-    "exp2": {"sass": r"\bMUFU\.EX2\b", "cuda": r"\b(?:cleave_exp2|exp2f|__expf|expf)\b"},
+    "exp2": {
+        "sass": r"\bMUFU\.EX2\b",
+        "cuda": r"\b(?:cleave_exp2|exp2f|__expf|expf)\(",
+    },
 }
 
 

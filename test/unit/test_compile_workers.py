@@ -4,6 +4,8 @@ TileLang, so that a process starts in a fraction of a second.
 """
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,26 @@ def test_an_interruption_ends_the_processes(tmp_path: Path) -> None:
     jobs = [job(tmp_path, "fails", "raise ValueError"), job(tmp_path, "hangs", body)]
     with pytest.raises(KeyboardInterrupt):
         compile_all(jobs, workers=2, done=interrupt)
+    assert_gone(note)
+
+
+def test_a_compiling_process_does_not_survive_its_parent(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    body = (
+        f"import os, time; open({str(note)!r}, 'w').write(f'{{os.getpid()}}')\n"
+        "time.sleep(600)"
+    )
+    hangs = job(tmp_path, "hangs", body)
+    program = (
+        "from pathlib import Path\n"
+        "from cleave.lowering.compile_workers import CompileJob, compile_all\n"
+        f"compile_all([CompileJob('x', Path({str(hangs.module)!r}), 'sm_90a', "
+        f"Path({str(hangs.folder)!r}))])"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as parent:
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.01)
+        parent.kill()
     assert_gone(note)
 
 
