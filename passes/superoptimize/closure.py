@@ -112,6 +112,9 @@ class Closure:
         self._pair_moves: dict[tuple[Class, Class], tuple[Move, ...]] = {}
         leaves = [self._add_leaf(leaf) for leaf in graph.leaves]
         self.outputs = self._add_graph([leaf.value for leaf in leaves])
+        for leaf in graph.extra_leaves:
+            self._add_leaf(leaf)
+            self._add_split_leaves(leaf, split)
         split_leaves = [self._add_split_leaves(leaf, split) for leaf in graph.leaves]
         forms = {
             position: (leaf, *parts)

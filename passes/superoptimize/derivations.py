@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from cleave.passes.superoptimize.graph import Dims, Number
+from cleave.passes.superoptimize.graph import Number
 from cleave.passes.superoptimize.semantics import Undefined
 from cleave.passes.superoptimize.signs import Sign, Signed, Signs
 from cleave.passes.superoptimize.space import Producer, Space
@@ -32,13 +30,16 @@ class Derivations:
     outputs: Sequence[int]
     originals: Mapping[Producer, int]
     producers: dict[int, list[Producer]]
-    tensors: Mapping[int, int]
+    contents: Sequence[int]
+    """
+    For each value a number for the elements that it has, in whatever order: the same
+    for a tensor whole, in parts, or transposed.
+    """
 
     @classmethod
     def of(
         cls,
         space: Space,
-        dims: Dims,
         outputs: Sequence[int],
         originals: Mapping[Producer, int],
     ) -> Derivations:
@@ -48,15 +49,12 @@ class Derivations:
             for value in space.reachable(outputs)
             if space.values[value].leaf is None
         }
-        tensors = tensors_of_parts(space, dims)
-        return cls(space, outputs, originals, producers, tensors)
-
-    def tensor(self, value: int) -> int:
-        """
-        A number for the tensor that a value is when its parts are put together: equal
-        for values that are the same tensor, whole or in parts.
-        """
-        return self.tensors.get(value, value)
+        numbers: dict[bytes, int] = {}
+        contents = [
+            numbers.setdefault(value.fingerprint.elements(), len(numbers))
+            for value in space.values
+        ]
+        return cls(space, outputs, originals, producers, contents)
 
     def keep(self, wanted: Callable[[int, Producer], bool]) -> int:
         """
@@ -114,17 +112,17 @@ def drop_undefined(derivations: Derivations) -> int:
     """
     Drop producers that are not certain to be defined wherever the graph is.
 
-    What the graph itself divides by, takes roots or logarithms of, is assumed to be
-    fit for it, whole or in parts; the signs of everything else follow. Returns the
-    number of dropped producers.
+    What the graph itself divides by, takes roots or logarithms of, is assumed to be fit
+    for it, in any order of its elements; the signs of everything else follow. Returns
+    the number of dropped producers.
     """
-    signs = _SignsOfTensors(derivations)
+    signs = _SignsOfContents(derivations)
     signs.infer()
     return derivations.keep(lambda value, producer: signs.of(producer) is not None)
 
 
-class _SignsOfTensors:
-    """What is known of the sign of each tensor."""
+class _SignsOfContents:
+    """What is known of the signs of elements, by `Derivations.contents`."""
 
     def __init__(self, derivations: Derivations) -> None:
         self.derivations = derivations
@@ -132,13 +130,14 @@ class _SignsOfTensors:
         numbers = Signs(assuming=False)
         for number, value in enumerate(derivations.space.values):
             if value.leaf is not None and isinstance(value.leaf.source, Number):
-                self.signs[number] = numbers.number(value.leaf.source.value).sign
+                content = derivations.contents[number]
+                self.signs[content] = numbers.number(value.leaf.source.value).sign
 
     def of(self, producer: Producer, domain: Signs | None = None) -> Sign | None:
         """The sign of a producer's result; None if that is not known to be defined."""
         space = self.derivations.space
-        tensors = map(self.derivations.tensor, producer.operands)
-        operands = [Signed(self.signs.get(t, Sign.UNKNOWN), t) for t in tensors]
+        contents = [self.derivations.contents[v] for v in producer.operands]
+        operands = [Signed(self.signs.get(c, Sign.UNKNOWN), c) for c in contents]
         step, shapes = space.steps[producer.step], space.operand_shapes(producer)
         domain = domain or Signs(assuming=False)
         try:
@@ -156,11 +155,11 @@ class _SignsOfTensors:
 
     def _improve(self, value: int) -> bool:
         """Learn about a value from its producers; whether there was anything new."""
-        tensor = self.derivations.tensor(value)
-        before = sign = self.signs.get(tensor, Sign.UNKNOWN)
+        content = self.derivations.contents[value]
+        before = sign = self.signs.get(content, Sign.UNKNOWN)
         for producer in self.derivations.producers[value]:
             sign |= self.of(producer) or Sign.UNKNOWN
-        self.signs[tensor] = sign
+        self.signs[content] = sign
         return sign != before
 
 
@@ -186,37 +185,3 @@ def _rank(space: Space, producer: Producer) -> tuple[int, int, str]:
     """What decides between synonyms: cost, operands, and the text at last."""
     cost = space.cost(producer)
     return cost, len(producer.operands), str(space.steps[producer.step])
-
-
-def tensors_of_parts(space: Space, dims: Dims) -> dict[int, int]:
-    """
-    For each value with a split dim, a number for the tensor that it is when its parts
-    are put together: the number of that value if it is there, or a negative one.
-    """
-    tensors: dict[int, int] = {}
-    others: dict[tuple[object, bytes], int] = {}
-    for number, value in enumerate(space.values):
-        shape = list(space.shapes[value.type])
-        array = value.fingerprint.p
-        is_whole = True
-        for split in dims.splits:
-            if shape.count(split.count) == shape.count(split.part) == 1:
-                is_whole = False
-                count, part = shape.index(split.count), shape.index(split.part)
-                parts = array.shape[count + 1] * array.shape[part + 1]
-                array = np.moveaxis(
-                    array, count + 1, part if count < part else part + 1
-                )
-                del shape[count]
-                part -= count < part
-                shape[part] = split.dim
-                extents = array.shape
-                array = array.reshape(*extents[: part + 1], parts, *extents[part + 3 :])
-        if not is_whole:
-            type_ = space.type_of(tuple(shape), space.elements[value.type])
-            key = (type_, array.tobytes())
-            whole = space.find(*key)
-            tensors[number] = (
-                others.setdefault(key, -1 - len(others)) if whole is None else whole
-            )
-    return tensors

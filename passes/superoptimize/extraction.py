@@ -31,8 +31,8 @@ class Extraction:
     """
     The graphs of some derivations.
 
-    Useless ones are left out: those that compute the same tensor twice, in parts and
-    whole, say a product once for each half of a split dim and once for all of it.
+    Useless ones are left out: those that compute the same elements twice, say a product
+    once for each part of a split dim and once for all of it.
     """
 
     def __init__(self, derivations: Derivations, limits: Limits, clock: Clock) -> None:
@@ -69,7 +69,7 @@ class Extraction:
         """The graphs of at most `largest` operators; sets `stopped_by` at a limit."""
         outputs = frozenset(v for v in self.derivations.outputs if v in self._choices)
         for cost in range(largest + 1):
-            for chosen in self._search({}, outputs, {}, cost):
+            for chosen in self._search({}, outputs, frozenset(), cost):
                 if _is_acyclic(chosen):
                     yield self._graph(chosen)
                     self._found += 1
@@ -82,7 +82,7 @@ class Extraction:
         self,
         chosen: dict[int, Producer],
         pending: frozenset[int],
-        tensors: Mapping[int, int],
+        computed: frozenset[int],
         rest: int,
     ) -> Iterator[dict[int, Producer]]:
         """Choose producers for the pending values that cost exactly `rest` together."""
@@ -96,19 +96,18 @@ class Extraction:
                 yield chosen
             return
         value = max(pending, key=self._order.__getitem__)
-        # The same tensor in parts or whole is already computed.
-        tensor = self.derivations.tensor(value)
-        if tensors.get(tensor, value) != value:
-            self.useless += 1
-            return
-        tensors = {**tensors, tensor: value}
+        content = self.derivations.contents[value]
         others = pending - {value}
         for choice in self._choices[value]:
+            if choice.cost and content in computed:
+                self.useless += 1
+                continue
             new = [v for v in choice.needs if v not in chosen and v != value]
             after = others.union(new)
             if self._least_cost(after) + choice.cost <= rest:
+                also = computed | {content} if choice.cost else computed
                 chosen[value] = choice.producer
-                yield from self._search(chosen, after, tensors, rest - choice.cost)
+                yield from self._search(chosen, after, also, rest - choice.cost)
                 del chosen[value]
 
     def _least_cost(self, pending: frozenset[int]) -> int:

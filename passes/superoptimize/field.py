@@ -53,6 +53,10 @@ class FieldValue:
             None if self.maximum is None else change(self.maximum),
         )
 
+    def elements(self) -> bytes:
+        """The elements of each sample in ascending order: what views do not change."""
+        return np.sort(self.p.reshape(len(self.p), -1)).tobytes()
+
     def with_rank(self, rank: int) -> FieldValue:
         """With dims of size 1 in front added or dropped."""
         extra = rank - self.rank

@@ -129,6 +129,8 @@ class SearchGraph:
     leaves: tuple[Leaf, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]
+    extra_leaves: tuple[Leaf, ...] = ()
+    """Other views of sources that the search may use beside the leaves."""
 
     @property
     def cost(self) -> int:
@@ -147,7 +149,7 @@ class SearchGraph:
     def dims(self) -> set[Dim]:
         """Every dim that occurs in a shape."""
         shapes = self.shapes()
-        for leaf in self.leaves:
+        for leaf in (*self.leaves, *self.extra_leaves):
             shapes += [leaf.source_shape, *(shape for _, shape in leaf.views)]
         return {dim for shape in shapes for dim in shape}
 

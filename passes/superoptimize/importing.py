@@ -36,6 +36,7 @@ from cleave.passes.superoptimize.graph import (
 )
 from cleave.passes.superoptimize.masks import Moved, move_behind
 from cleave.passes.superoptimize.semantics import Shape
+from cleave.passes.superoptimize.transposition import with_transposed_leaves
 
 
 class ImportFailed(Exception):
@@ -51,7 +52,7 @@ class Imported:
     names: dict[Any, Dim]
     """What each dim of the search is in the original."""
     splits: tuple[SplitDim, ...]
-    """A split of every dim that is reduced and no dim of an output."""
+    """A split of every dim that some operator reduces."""
     moved: tuple[Moved, ...]
     """The operators that selections of infinities were moved behind."""
     hinted: SearchGraph
@@ -101,7 +102,7 @@ class _Importer:
             if value.name_hint is not None
         }
         return Imported(
-            graph=graph,
+            graph=with_transposed_leaves(graph),
             products=self.products,
             names=self.names,
             splits=tuple(self._splits()),
@@ -149,11 +150,6 @@ class _Importer:
         return next(s for s in map(symbol, candidates) if s not in self.names)
 
     def _splits(self) -> Iterator[SplitDim]:
-        kept = {
-            group
-            for value in self.graph.return_op.values
-            for group in self._groups_of(value)
-        }
         reduced = dict.fromkeys(
             self.groups.group(operand, axis)
             for op in self.graph.operators
@@ -164,20 +160,11 @@ class _Importer:
             for axis, index in enumerate(indices)
             if any(term.axis >= op.expression.rank for term in index)
         )
-        factors = {f for product in self.groups.products.values() for f in product}
         for group in reduced:
-            if group is None or group in kept or group in factors:
-                continue
-            if group not in self.groups.products:
+            if group is not None and group not in self.groups.products:
                 dim = self._dim(group)
                 parts = self._fresh_symbol(f"s_{dim}")
                 yield SplitDim(dim, parts, floordiv(dim, parts))
-
-    def _groups_of(self, value: SSAValue) -> Iterator[int]:
-        for axis in range(cast(TensorType, value.type).rank):
-            if (group := self.groups.group(value, axis)) is not None:
-                yield group
-                yield from self.groups.products.get(group, ())
 
     # Values
 

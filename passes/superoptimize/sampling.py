@@ -29,6 +29,8 @@ from cleave.passes.superoptimize.semantics import Dim, Shape, Undefined
 
 _ATTEMPTS = 8
 _ROUNDS = 100
+_LARGEST = 2000
+"""Elements of inputs up to which it is worth finding out what roots depend on."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class _Sampler:
             source: self.field.random(shape) for source, shape in self.shapes.items()
         }
         is_square = _joined([r.is_square for r in self._radicands(self.field, tensors)])
-        if not is_square.all():
+        elements = sum(tensor.p.size // TRIALS for tensor in tensors.values())
+        if not is_square.all() and elements <= _LARGEST:
             depends = self._dependencies(tensors)
             for _ in range(_ROUNDS):
                 self._redraw(tensors, depends, is_square)

@@ -69,7 +69,7 @@ class Statistics:
     disagreeing: int = 0
     """Producers dropped by the second look."""
     useless: int = 0
-    """Branches cut because they compute a tensor both whole and in parts."""
+    """Branches cut because they compute the same elements twice."""
     seconds: float = 0.0
 
 
@@ -134,9 +134,7 @@ def _attempt(
     )
     closure.run(options.limits, clock)
     statistics = Statistics(values=len(closure.space.values), counts=closure.counts)
-    derivations = Derivations.of(
-        closure.space, dims, closure.outputs, closure.originals
-    )
+    derivations = Derivations.of(closure.space, closure.outputs, closure.originals)
     statistics.undefined = drop_undefined(derivations)
     statistics.synonyms = drop_synonyms(derivations)
     extents = dims.extents(all_dims, _CHECK_SIZE)
