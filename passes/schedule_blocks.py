@@ -22,10 +22,11 @@ from cleave.dialects.itgraph.plan import PlanOp, ReturnOp
 from cleave.dialects.itgraph.tmap import Range, TMap
 from cleave.dialects.tensor import TensorType
 from cleave.passes.scheduling.propagation import (
+    AxisRange,
     NoTileError,
-    full_ranges,
     operand_tmaps,
 )
+from cleave.passes.scheduling.tails import masked_operands
 from cleave.passes.scheduling.tiles import TileSizes, fresh_name, parse_tiles
 
 
@@ -36,9 +37,11 @@ class ScheduleBlocksPass(ModulePass):
     the outputs (paper section 5.3, inter-threadblock scheduling).
 
     `tile` gives the tile size of each output dim that is divided, by its symbol; other
-    dims stay whole. The tile of every other value follows from the operators' tensor
-    expressions. A computed value of which two paths demand different tiles is refused;
-    inputs and generators may be tiled in several ways.
+    dims stay whole. A tile at least as large as its dim pads it, also where it is only
+    reduced (`D=80` for heads of 72: loads give zeros beyond the end). The tile of every
+    other value follows from the operators' tensor expressions. A computed value of which
+    two paths demand different tiles is refused; inputs and generators may be tiled in
+    several ways.
 
     Before:
         algebra.graph @scores [M, L, D]
@@ -157,12 +160,25 @@ class _BlockSchedule:
                 f"(symbols: {', '.join(declared) or 'none'})"
             )
         types = [cast(TensorType, value.type) for value in outputs]
-        if all(symbol(name) not in type_.dims for type_ in types):
+        is_output_dim = any(symbol(name) in type_.dims for type_ in types)
+        if not is_output_dim and not self._pads(symbol(name)):
             shapes = ", ".join(str(type_) for type_ in types)
             raise PassFailedException(
                 f"{where}, but no output dim of @{self.graph.graph_name} is {name} "
                 f"(outputs: {shapes})"
             )
+
+    def _pads(self, dim: Dim) -> bool:
+        """Whether a dim is at most its tile size, which then takes its place."""
+        size = self.tiles.get(str(dim))
+        return size is not None and self.graph.facts.at_most(dim, size)
+
+    def _padded(self, dim: Dim) -> Dim:
+        return self.sizes.of(str(dim)) if self._pads(dim) else dim
+
+    def _ranges(self, op: Operator) -> list[AxisRange]:
+        """All of every reduction axis, padded."""
+        return [AxisRange(0, self._padded(dim)) for dim in op.expression.reduced]
 
     def _output_tmap(self, dims: Sequence[Dim]) -> TMap:
         """Disjoint tiles in row-major order; each divided dim is one iterator."""
@@ -176,6 +192,10 @@ class _BlockSchedule:
                 tile.append(dim)
                 continue
             size = self.sizes.of(name)
+            if self._pads(dim):
+                offsets.append(0)
+                tile.append(size)
+                continue
             iterator = fresh_name(f"i_{name}", used | self.sizes.taken)
             used.add(iterator)
             extent = Range(iterator, 0, ceildiv(dim, size))
@@ -210,9 +230,8 @@ class _BlockSchedule:
 
     def _propagate(self, op: Operator) -> None:
         for tmap in self.demands.get(op.results[0], ()):
-            expression = op.expression
             try:
-                tmaps = operand_tmaps(expression, tmap, full_ranges(expression))
+                tmaps = operand_tmaps(op.expression, tmap, self._ranges(op))
             except NoTileError as error:
                 raise NoTileError(f"'{op.name}' op: {error}") from error
             for operand, needed in zip(op.operands, tmaps, strict=True):
@@ -281,15 +300,22 @@ class _BlockSchedule:
     ) -> None:
         (result,) = op.results
         for tmap in self.demands.get(result, ()):
-            expression = op.expression
-            needed = operand_tmaps(expression, tmap, full_ranges(expression))
+            needed = operand_tmaps(op.expression, tmap, self._ranges(op))
             pairs = zip(op.operands, needed, strict=True)
             operands = [tiles[operand, part] for operand, part in pairs]
+            for dim in op.expression.reduced:
+                if self._padded(dim) != dim:
+                    operands = masked_operands(op, operands, dim, body, _loads_zeros)
             type_ = op.result_type.with_dims(tmap.tile)
             tile_op = op.at_tile(operands, type_, tmap.offsets)
             body.add_op(tile_op)
             tile_op.results[0].name_hint = result.name_hint
             tiles[result, tmap] = tile_op.results[0]
+
+
+def _loads_zeros(value: BlockArgument, dim: int) -> bool:
+    """Views of a kernel are of tensors in GMEM, whose loads give zeros at the end."""
+    return True
 
 
 def _copied(op: Operator, values: dict[SSAValue, SSAValue], block: Block) -> SSAValue:

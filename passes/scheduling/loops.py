@@ -11,14 +11,11 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.generators import Constant
-from cleave.dialects.algebra.operator import IDENTITY, Operator, ReductionKind
+from cleave.dialects.algebra.operator import IDENTITY, Operator
 from cleave.dialects.dims import Dim, ceildiv, symbol
 from cleave.dialects.facts import Facts
-from cleave.dialects.itgraph.level import Level
 from cleave.dialects.itgraph.loop import LoopOp, NextOp
-from cleave.dialects.itgraph.operators import Tail
 from cleave.dialects.itgraph.parts import Contribution, State, View, entry_block
-from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.itgraph.tmap import Range, TMap
 from cleave.dialects.tensor import TensorType
 from cleave.passes.scheduling.propagation import (
@@ -32,6 +29,12 @@ from cleave.passes.scheduling.references import (
     depending_on,
     factors,
     latest,
+)
+from cleave.passes.scheduling.tails import (
+    masked_operands,
+    reaches_end,
+    reduction_of,
+    source_reaches_end,
 )
 from cleave.passes.scheduling.waves import IterableReduction
 
@@ -92,7 +95,7 @@ class LoopBuilder:
         ]
         states = [
             State(
-                "carry" if op in running else _reduction_of(op),
+                "carry" if op in running else reduction_of(op),
                 initial.out,
                 name=_state_name(op),
             )
@@ -221,101 +224,28 @@ class LoopBuilder:
             self._tile(*tile) for tile in self._operand_tiles(op, whole, [self.step])
         ]
         if not self.facts.divides(self.size, self.extent):
-            operands = [
-                self._masked(op, position, operand, body, views)
-                for position, operand in enumerate(operands)
-            ]
+
+            def ends(value: BlockArgument, dim: int) -> bool:
+                if value.block is body:
+                    return source_reaches_end(views[value.index].source, dim)
+                return reaches_end(value, dim)
+
+            limit = self.extent - self.step.offset
+            operands = masked_operands(op, operands, limit, body, ends)
         return self._add(op, operands, whole, body)
 
-    # Tails
-
-    def _masked(
-        self,
-        op: Operator,
-        position: int,
-        operand: SSAValue,
-        body: Block,
-        views: Sequence[View],
-    ) -> SSAValue:
-        """
-        An operand with the reduction's identity beyond the end of the reduced dim.
-
-        Loads give zeros there, which a sum may keep; an exp of them is no longer zero,
-        and behind the end of a part of a split the next part begins.
-        """
-        expression = op.expression
-        identity = IDENTITY[_reduction_of(op)]
-        for dim, index in enumerate(expression.operands[position]):
-            if not any(term.axis >= expression.rank for term in index):
-                continue
-            if identity == 0 and _is_zero_beyond(operand, dim, views, body):
-                continue
-            limit = self.extent - self.step.offset
-            tail = Tail(operand, dim=dim, limit=limit, fill=identity)
-            body.add_op(tail)
-            tail.results[0].name_hint = operand.name_hint
-            operand = tail.results[0]
-        return operand
-
     def _initial(self, op: Operator) -> Constant:
-        identity = IDENTITY[_reduction_of(op)]
+        identity = IDENTITY[reduction_of(op)]
         type_ = TensorType(op.result_type.dims, f32)
         constant = Constant(result_type=type_, value=identity)
         constant.out.name_hint = "zero" if identity == 0 else "least"
         return constant
 
 
-def _reduction_of(op: Operator) -> ReductionKind:
-    if op.REDUCTION is None:
-        raise ValueError(f"'{op.name}' op is no reduction")
-    return op.REDUCTION
-
-
 def _is_leaf(value: SSAValue) -> bool:
     """A generator or a view of one: as many tiles of it as are needed cost nothing."""
     owner = value.owner
     return isinstance(owner, Operator) and not owner.operands
-
-
-def _is_zero_beyond(
-    value: SSAValue, dim: int, views: Sequence[View], body: Block
-) -> bool:
-    """Whether a load of this tile gives zeros beyond the end of its tensor's dim."""
-    owner = value.owner
-    if isinstance(owner, Operator):
-        # Rounding keeps zeros; anything else may turn them into something else.
-        return owner.ONLY_ROUNDS and _is_zero_beyond(
-            owner.operands[0], dim, views, body
-        )
-    if not isinstance(value, BlockArgument):
-        return False
-    if owner is body:
-        source = views[value.index].source
-        return _reaches_end(source, dim)
-    return _reaches_end(value, dim)
-
-
-def _reaches_end(value: SSAValue, dim: int) -> bool:
-    """Whether the end of this value along `dim` is the end of a tensor in GMEM."""
-    owner = value.owner
-    if not isinstance(owner, Block):
-        return False
-    level = owner.parent_op()
-    if isinstance(level, PlanOp):
-        return True
-    if not isinstance(level, Level) or not isinstance(value, BlockArgument):
-        return False
-    if value.index >= len(level.sources):
-        return False
-    view = level.views[value.index]
-    dims = cast(TensorType, view.source.type).dims
-    whole = view.tmap.offsets[dim] == 0 and view.tmap.tile[dim] == dims[dim]
-    return whole and (_reaches_end(view.source, dim) or _is_plan_value(view.source))
-
-
-def _is_plan_value(value: SSAValue) -> bool:
-    owner = value.owner
-    return isinstance(owner, Operation) and isinstance(owner.parent_op(), PlanOp)
 
 
 def _state_name(op: Operator) -> str | None:
