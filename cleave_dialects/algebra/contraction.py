@@ -32,6 +32,12 @@ from cleave.dialects.tensor import TensorType
 if TYPE_CHECKING:
     from cleave.passes.superoptimize.semantics import Domain
 
+LOWEST = -1e30
+"""
+The least number that exponents are shifted by. It is far below every exponent that is
+not meant as a mask, and twice as much, or as much in another base, is still finite.
+"""
+
 
 @irdl_op_definition
 class Matmul(Operator, HasCanonicalizationPatternsInterface):
@@ -294,8 +300,12 @@ class Reference(Reduction):
     """
     A value to shift exponents by, `algebra.reference %s dim 1`.
 
-    Its meaning is the largest element over the dim, but any value would be sound
-    (DESIGN section 7): a schedule may use the running maximum of the part seen so far.
+    Its meaning is the largest element over the dim, but at least `LOWEST`, which is
+    finite: where every exponent is -inf, `exp(s - r)` is 0 and not NaN, and so are sums
+    of it. A row whose exponents are all below `LOWEST` counts as masked.
+
+    Any other value that is at least `LOWEST` would be sound (DESIGN section 7): a
+    schedule may use the running maximum of the part seen so far, from `LOWEST` on.
     """
 
     name = "algebra.reference"
@@ -306,4 +316,4 @@ class Reference(Reduction):
     def numpy(
         cls, np: NumPy, arrays: Sequence[Array], params: Params, shape: tuple[int, ...]
     ) -> Array:
-        return arrays[0].max(axis=params["dim"], keepdims=True)
+        return arrays[0].max(axis=params["dim"], keepdims=True, initial=LOWEST)
