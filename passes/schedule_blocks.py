@@ -37,11 +37,13 @@ class ScheduleBlocksPass(ModulePass):
     the outputs (paper section 5.3, inter-threadblock scheduling).
 
     `tile` gives the tile size of each output dim that is divided, by its symbol; other
-    dims stay whole. A tile at least as large as its dim pads it, also where it is only
-    reduced (`D=80` for heads of 72: loads give zeros beyond the end). The tile of every
-    other value follows from the operators' tensor expressions. A computed value of which
-    two paths demand different tiles is refused; inputs and generators may be tiled in
-    several ways.
+    dims stay whole. A dim such as `G * M` goes by the one symbol in it that has a tile
+    and is no output dim itself. A tile at least as large as its dim pads it, also where
+    it is only reduced (`D=80` for heads of 72: loads give zeros beyond the end).
+
+    The tile of every other value follows from the operators' tensor expressions. A
+    computed value of which two paths demand different tiles is refused; inputs and
+    generators may be tiled in several ways.
 
     Before:
         algebra.graph @scores [M, L, D]
@@ -99,6 +101,8 @@ class _BlockSchedule:
 
     graph: GraphOp
     tiles: dict[str, int | None]
+    alone: set[str] = field(default_factory=set[str])
+    """Symbols that are output dims themselves, and not only in an expression."""
     ranges: list[Range] = field(default_factory=list[Range])
     demands: dict[SSAValue, list[TMap]] = field(
         default_factory=dict[SSAValue, list[TMap]]
@@ -112,6 +116,8 @@ class _BlockSchedule:
     def build(self) -> PlanOp:
         returned = list(self.graph.return_op.values)
         outputs = list(dict.fromkeys(self._computed(value) for value in returned))
+        types = [cast(TensorType, value.type) for value in outputs]
+        self.alone = {str(dim) for type_ in types for dim in type_.dims}
         for name in self.tiles:
             self._require_output_dim(name, outputs)
         tmaps = [self._output_tmap(cast(TensorType, v.type).dims) for v in outputs]
@@ -160,21 +166,36 @@ class _BlockSchedule:
                 f"(symbols: {', '.join(declared) or 'none'})"
             )
         types = [cast(TensorType, value.type) for value in outputs]
-        is_output_dim = any(symbol(name) in type_.dims for type_ in types)
-        if not is_output_dim and not self._pads(symbol(name)):
+        divided = {self._tile_name(dim) for type_ in types for dim in type_.dims}
+        if name not in divided and not self._pads(symbol(name)):
             shapes = ", ".join(str(type_) for type_ in types)
             raise PassFailedException(
                 f"{where}, but no output dim of @{self.graph.graph_name} is {name} "
                 f"(outputs: {shapes})"
             )
 
+    def _tile_name(self, dim: Dim) -> str | None:
+        """The symbol by whose tile size a dim goes."""
+        name = str(dim)
+        if not isinstance(dim, SymbolicDim) or name in self.tiles:
+            return name if name in self.tiles else None
+        named = sorted((dim.names & self.tiles.keys()) - self.alone)
+        if len(named) > 1:
+            raise PassFailedException(
+                f"dim {dim} of @{self.graph.graph_name} has a tile by both "
+                f"{named[0]} and {named[1]}"
+            )
+        return named[0] if named else None
+
     def _pads(self, dim: Dim) -> bool:
         """Whether a dim is at most its tile size, which then takes its place."""
-        size = self.tiles.get(str(dim))
+        name = self._tile_name(dim)
+        size = None if name is None else self.tiles[name]
         return size is not None and self.graph.facts.at_most(dim, size)
 
     def _padded(self, dim: Dim) -> Dim:
-        return self.sizes.of(str(dim)) if self._pads(dim) else dim
+        name = self._tile_name(dim)
+        return self.sizes.of(name) if name is not None and self._pads(dim) else dim
 
     def _ranges(self, op: Operator) -> list[AxisRange]:
         """All of every reduction axis, padded."""
@@ -186,8 +207,8 @@ class _BlockSchedule:
         tile: list[Dim] = []
         used: set[str] = set()
         for dim in dims:
-            name = str(dim)
-            if not isinstance(dim, SymbolicDim) or name not in self.tiles:
+            name = self._tile_name(dim)
+            if name is None:
                 offsets.append(0)
                 tile.append(dim)
                 continue

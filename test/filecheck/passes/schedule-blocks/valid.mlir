@@ -100,3 +100,17 @@ algebra.graph @taken [M, BM, i_M]
 // CHECK-NEXT:    }
 // CHECK-NEXT:    itgraph.return %e
 // CHECK-NEXT:  }
+
+// -----
+
+// A dim that is an expression goes by the symbol in it that is no output dim itself.
+algebra.graph @folded [H, G, M]
+    (%x: !algebra.tensor<[H, G * M], f32>) -> (!algebra.tensor<[H, G * M], f32>) {
+  %o = algebra.neg %x
+  algebra.return %o
+}
+
+// CHECK-LABEL: itgraph.plan @folded [H, G, M, BM] where [BM = 128]
+// CHECK:         %o = itgraph.kernel (i_M = 0 to G * M ceildiv BM)
+// CHECK-NEXT:        ins (%tx = %x[0, i_M * BM] tile [H, BM])
+// CHECK-NEXT:        outs ([0, i_M * BM] of !algebra.tensor<[H, G * M], f32>) {
