@@ -36,6 +36,11 @@ class TMap:
         """All of a tensor."""
         return cls((0,) * len(dims), tuple(dims))
 
+    def __str__(self) -> str:
+        dims = enumerate(self.offsets)
+        offsets = ", ".join("gather" if i in self.gathers else str(d) for i, d in dims)
+        return f"[{offsets}] tile [{', '.join(map(str, self.tile))}]"
+
     @property
     def rank(self) -> int:
         return len(self.tile)
