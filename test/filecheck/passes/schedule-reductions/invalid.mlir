@@ -33,12 +33,3 @@ algebra.graph @two_paths [M, L]
   %o = algebra.reduce_sum %n dim 2
   algebra.return %o
 }
-
-// -----
-
-// CHECK: pass 'schedule-reductions': 'algebra.reduce_sum' op: reduces K * L, for which tiles are given by both K and L
-algebra.graph @product [M, L, K]
-    (%x: !algebra.tensor<[M, L * K], f32>) -> (!algebra.tensor<[M, 1], f32>) {
-  %o = algebra.reduce_sum %x dim 1
-  algebra.return %o
-}
