@@ -35,7 +35,7 @@ class PlanMemoryPass(ModulePass):
       stays in registers if it is a fragment; a computed right one is copied to SMEM.
     * The warpgroups of a kernel divide the rows of its matmuls, or the columns where
       there are fewer than 64 rows for each; then every computed operand goes through
-      SMEM.
+      SMEM. `warps` decides it where sizes have no values yet.
     * A row vector that meets a tile of another layout is copied through SMEM.
     * A fragment of a narrow type is staged in swizzled SMEM before it is stored.
 
@@ -58,6 +58,7 @@ class PlanMemoryPass(ModulePass):
     threads: int | None = None
     stages: int = 2
     swizzle: int = 0
+    warps: Literal["rows", "columns"] | None = None
     specialization: Literal["single-loop", "role-based", "none"] | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -71,7 +72,7 @@ class PlanMemoryPass(ModulePass):
         """Plan one kernel in place."""
         kernel.form = StringAttr("pipelined")
         kernel.threads = IntegerAttr(self.threads or default_threads(kernel), i64)
-        kernel.attributes["warps"] = StringAttr(warps_along(kernel))
+        kernel.attributes["warps"] = StringAttr(self.warps or warps_along(kernel))
         specialization = self.specialization or default_specialization(kernel)
         kernel.attributes["specialization"] = StringAttr(specialization)
         insert_copies(kernel, infer_layouts(kernel))
