@@ -372,7 +372,10 @@ class Div(Binary):
     name = "algebra.div"
     MEANING: ClassVar = meaning2(lambda np, a, b: a / b)
     LAW: ClassVar = law2(lambda domain, a, b: domain.div(a, b))
-    TILELANG: ClassVar = staticmethod(divided)
+
+    @classmethod
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
+        return divided(args[0], args[1], positions)
 
 
 @irdl_op_definition

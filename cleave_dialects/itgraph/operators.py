@@ -134,8 +134,8 @@ class Tail(_SameTile, HasCanonicalizationPatternsInterface):
         return domain.select(within, values[0], domain.number(params["fill"]))
 
     def clear_when(self) -> Sequence[Dim] | None:
-        params = self.params
-        return [params["limit"] - self.result_type.dims[params["dim"]] + 1]
+        limit: Dim = self.params["limit"]
+        return [limit - self.result_type.dims[self.params["dim"]] + 1]
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -293,6 +293,9 @@ class KernelEmitter:
         ]
         if kernel.swizzle:
             inside.append(f"T.use_swizzle({kernel.swizzle.value.data})")
+        if self.kernel.attributes.get("specialization") == StringAttr("role-based"):
+            # Else TileLang shares the registers out among threadblocks that never come.
+            inside.append("T.annotate_min_blocks_per_sm(1)")
         if any("exp2(" in line for line in self.macros):
             inside.insert(0, "T.import_source(EXP2)")
         inside += decode

@@ -207,8 +207,11 @@ def _required_instructions(kernel: KernelOp, facts: Facts) -> list[str]:
     ]
     if not rows or any(isinstance(extent, int) and extent < 64 for extent in rows):
         return []
-    has_loop = any(isinstance(op, LoopOp) for op in kernel.walk())
-    return ["wgmma", "tma"] if has_loop else ["wgmma"]
+    if not any(isinstance(op, LoopOp) for op in kernel.walk()):
+        return ["wgmma"]
+    specialization = kernel.attributes.get("specialization")
+    # Only warps that do nothing but load use the bulk copies.
+    return ["wgmma", "cp_async" if specialization == StringAttr("none") else "tma"]
 
 
 def _tiles(kernel: KernelOp) -> list[SSAValue]:

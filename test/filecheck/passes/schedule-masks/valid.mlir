@@ -1,0 +1,57 @@
+// RUN: cleave-opt %s -p 'schedule-blocks{tile="M=64"},schedule-reductions{tile="L=32"},schedule-masks' --split-input-file | filecheck %s
+
+// A row sees the keys up to its own position: later tiles are not visited, and only the
+// tiles that the diagonal crosses are masked.
+// CHECK-LABEL: itgraph.plan @causal
+// CHECK: itgraph.loop (i_L = 0 to (i_M * BM + BM) ceildiv BL)
+// CHECK: %mask = algebra.causal diagonal i_M * BM - i_L * BL
+// CHECK-NEXT: algebra.select %mask, %{{.*}}, %low {guarded}
+algebra.graph @causal [M, L] where [M = 256, L = 256]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %low = algebra.constant -inf : !algebra.tensor<[], f32>
+  %mask = algebra.causal diagonal 0 : !algebra.tensor<[M, L], i1>
+  %s = algebra.select %mask, %x, %low
+  %p = algebra.exp %s
+  %o = algebra.reduce_sum %p dim 1
+  algebra.return %o
+}
+
+// -----
+
+// CHECK-LABEL: itgraph.plan @window
+// CHECK: itgraph.loop (i_L = max((i_M * BM - 39) floordiv BL, 0) to (i_M * BM + BM) ceildiv BL)
+algebra.graph @window [M, L] where [M = 256, L = 256]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+  %mask = algebra.window diagonal 0 size 40 : !algebra.tensor<[M, L], i1>
+  %s = algebra.select %mask, %x, %zero
+  %o = algebra.reduce_sum %s dim 1
+  algebra.return %o
+}
+
+// -----
+
+// Masked elements count as e ** 0: every tile is visited.
+// CHECK-LABEL: itgraph.plan @counted
+// CHECK: itgraph.loop (i_L = 0 to L ceildiv BL)
+algebra.graph @counted [M, L] where [M = 256, L = 256]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+  %mask = algebra.causal diagonal 0 : !algebra.tensor<[M, L], i1>
+  %s = algebra.select %mask, %x, %zero
+  %p = algebra.exp %s
+  %o = algebra.reduce_sum %p dim 1
+  algebra.return %o
+}
+
+// -----
+
+// Only the last tile has a tail.
+// CHECK-LABEL: itgraph.plan @tail
+// CHECK: itgraph.tail %{{.*}} dim 1 limit L - i_L * BL fill 0.0 {guarded}
+algebra.graph @tail [M, L] where [M = 256, L = 100]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %p = algebra.exp %x
+  %o = algebra.reduce_sum %p dim 1
+  algebra.return %o
+}
