@@ -26,6 +26,7 @@ from cleave.lowering.tilelang.text import (
     Names,
     grouped,
     indented,
+    unparenthesized,
 )
 
 Place = Buffer | GlobalTile
@@ -76,7 +77,7 @@ class Body:
             raise EmissionError(
                 f"tile of {place.tensor} is used where it was not loaded"
             )
-        self.uses[place.name] = None
+        self.uses.update(dict.fromkeys(place.names))
         return place
 
     # Statements
@@ -259,13 +260,26 @@ class Body:
     def finish(self, last: NextOp) -> None:
         """Hand over what the iteration gives to each state."""
         loop = cast(LoopOp, self.block.parent_op())
-        for argument, state, given in zip(
-            loop.state_arguments, loop.states, last.contributions, strict=True
+        targets = [self.buffer_of(argument) for argument in loop.state_arguments]
+        if any(state.kind == "carry" for state in loop.states):
+            # The states change all at once: what is computed from one comes first.
+            for given in last.contributions:
+                self._hold(given.value, loop)
+                if given.rescale is not None:
+                    self._hold(given.rescale, loop)
+        for target, state, given in zip(
+            targets, loop.states, last.contributions, strict=True
         ):
-            target = self.buffer_of(argument)
-            if self.places.get(given.value) == target:
-                continue
-            self._update(target, state, given)
+            if self.places.get(given.value) != target:
+                self._update(target, state, given)
+
+    def _hold(self, value: SSAValue, loop: LoopOp) -> None:
+        """Give a value a buffer that no state of the loop changes."""
+        source = self.buffer_of(value)
+        if value in loop.state_arguments:
+            held = self.new_buffer(value, source.memory)
+            self.lines.append(f"T.copy({source.region}, {held.name})")
+            self.places[value] = held
 
     def _update(self, target: Buffer, state: State, given: Contribution) -> None:
         if state.kind == "tiles":
@@ -389,12 +403,10 @@ class Body:
 
     def _parallel(self, target: Buffer, statement: str) -> list[str]:
         self.uses[target.name] = None
-        extents = [self.spelling.dim(target.dims[axis]) for axis in target.kept] or [
-            "1"
-        ]
+        extents = self.spelling.extents(target.dims)
         variables = ", ".join(VARIABLES[: len(extents)])
         head = f"for {variables} in T.Parallel({', '.join(extents)}):"
-        return [head, *indented([statement])]
+        return [head, *indented([unparenthesized(statement)])]
 
 
 def combined(kind: str, held: str, value: str) -> str:

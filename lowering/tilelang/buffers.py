@@ -43,6 +43,15 @@ class Spelling:
         """The axes that a buffer has: TileLang sees no dims of size 1."""
         return tuple(axis for axis, dim in enumerate(dims) if not self.is_one(dim))
 
+    def extents(self, dims: Sequence[Dim]) -> list[str]:
+        """The shape of a buffer for a tile; that of a single element is 1."""
+        return [self.dim(dims[axis]) for axis in self.kept(dims)] or ["1"]
+
+    def shape(self, dims: Sequence[Dim]) -> str:
+        """The same as a tuple, `(BM, D)`."""
+        extents = self.extents(dims)
+        return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -53,23 +62,59 @@ class Buffer:
     kept: tuple[int, ...]
     element: Attribute
     memory: Memory
-    window: str = ""
-    """The slice, `[0:64, i * 32 : (i + 1) * 32]`, where this is part of a tile."""
+    window: Window | None = None
 
     @property
     def region(self) -> str:
-        return self.name + self.window
+        return self.name if self.window is None else f"{self.name}{self.window.slice}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a statement mentions with this buffer: its name, and iterators."""
+        return (self.name, *(() if self.window is None else self.window.iterators))
 
     def allocation(self, spelling: Spelling) -> str:
-        extents = [spelling.dim(self.dims[axis]) for axis in self.kept] or ["1"]
-        shape = f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
+        shape = spelling.shape(self.dims)
         where = "shared" if self.memory.space == "smem" else "fragment"
         return f'{self.name} = T.alloc_{where}({shape}, "{dtype_name(self.element)}")'
 
     def at(self, positions: Sequence[str]) -> str:
         """One element; `positions` has an entry for every dim of the tile."""
-        indices = [positions[axis] for axis in self.kept] or ["0"]
-        return f"{self.name}[{', '.join(indices)}]"
+        if self.window is None:
+            indices = [positions[axis] for axis in self.kept]
+        else:
+            starts = self.window.starts.items()
+            indices = [_sum_text(start, positions[axis]) for axis, start in starts]
+        return f"{self.name}[{', '.join(indices or ['0'])}]"
+
+    def part(self, tmap: TMap, spelling: Spelling) -> Buffer:
+        """The part of this tile that a view of it shows."""
+        if self.window is None:
+            axes = self.kept
+        else:
+            axes, tmap = tuple(self.window.starts), self.window.tmap.then(tmap)
+        names = {name for dim in tmap.offsets for name in spelling.local_names(dim)}
+        window = Window(
+            tmap,
+            f"[{', '.join(_ranges(tmap, axes, spelling))}]" if axes else "",
+            {axis: spelling.dim(tmap.offsets[axis]) for axis in axes},
+            tuple(sorted(names)),
+        )
+        kept = spelling.kept(tmap.tile)
+        return Buffer(self.name, tmap.tile, kept, self.element, self.memory, window)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which part of an allocated tile a buffer is."""
+
+    tmap: TMap
+    slice: str
+    """`[0:64, i * 32 : (i + 1) * 32]`."""
+    starts: Mapping[int, str]
+    """For each axis that the tile has, where the part begins."""
+    iterators: tuple[str, ...]
+    """The iterators that move it."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +129,18 @@ class GlobalTile:
 
     def slice(self, spelling: Spelling) -> str:
         """`k[i_H, 0:D, i_L * BL : (i_L + 1) * BL]`."""
-        axes = spelling.kept(self.dims) or (0,)
-        ranges = [
-            range_text(self.tmap.offsets[axis], self.tmap.tile[axis], spelling)
-            for axis in axes
-        ]
-        return f"{self.tensor}[{', '.join(ranges)}]"
+        ranges = _ranges(self.tmap, spelling.kept(self.dims), spelling)
+        return f"{self.tensor}[{', '.join(ranges or ['0:1'])}]"
+
+
+def _sum_text(start: str, position: str) -> str:
+    if "0" in (start, position):
+        return position if start == "0" else start
+    return f"{start} + {position}"
+
+
+def _ranges(tmap: TMap, axes: Sequence[int], spelling: Spelling) -> list[str]:
+    return [range_text(tmap.offsets[a], tmap.tile[a], spelling) for a in axes]
 
 
 def range_text(offset: Dim, size: Dim, spelling: Spelling) -> str:

@@ -27,7 +27,7 @@ from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.tmap import TMap
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.tilelang.body import Body, Place
-from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling, range_text
+from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
 from cleave.lowering.tilelang.text import EmissionError, Names, call_lines, indented
 
 MAX_GRID_DIMS = 3
@@ -74,11 +74,9 @@ class KernelEmitter:
         self.names.taken |= {self.function, "kernel"}
         parameters = self._parameters()
         self.names.taken |= {parameter.name for parameter in parameters}
-        iterators = {
-            name: self.names.fresh(name)
-            for op in _levels(kernel)
-            for name in op.own_names
-        }
+        # Levels side by side have iterators of one name, and so they are spelled.
+        names = dict.fromkeys(name for op in _levels(kernel) for name in op.own_names)
+        iterators = {name: self.names.fresh(name) for name in names}
         self.spelling = Spelling(self.facts, self.symbol_names, iterators)
         body = self._level(kernel)
         lines = [f'{name} = T.dynamic("{name}")' for name in self.dynamic]
@@ -97,11 +95,8 @@ class KernelEmitter:
 
     def _tensor_type(self, value: SSAValue) -> str:
         type_ = cast(TensorType, value.type)
-        axes = self.spelling.kept(type_.dims) or (0,)
-        extents = [self.spelling.dim(type_.dims[axis]) for axis in axes]
-        comma = "," if len(extents) == 1 else ""
         dtype = dtype_name(type_.element_type)
-        return f'T.Tensor(({", ".join(extents)}{comma}), "{dtype}")'
+        return f'T.Tensor({self.spelling.shape(type_.dims)}, "{dtype}")'
 
     # Levels
 
@@ -147,7 +142,9 @@ class KernelEmitter:
             name = self.tensor_names[source]
             held = GlobalTile(name, type_.dims, whole, type_.element_type)
         if isinstance(held, Buffer):
-            self.places[argument] = self._part(held, argument, tmap)
+            if held.memory.space != "smem":
+                raise EmissionError(f"a tile in {held.memory} cannot be sliced")
+            self.places[argument] = held.part(tmap, self.spelling)
             return
         tile = GlobalTile(held.tensor, held.dims, held.tmap.then(tmap), held.element)
         memory = memory_of(argument) or Memory("gmem")
@@ -159,23 +156,6 @@ class KernelEmitter:
         slice_name = self.names.fresh(f"g_{buffer.name}")
         text.slices[slice_name] = tile
         text.body.lines.append(f"T.copy({slice_name}, {buffer.name})")
-
-    def _part(self, held: Buffer, argument: SSAValue, tmap: TMap) -> Buffer:
-        if held.memory.space != "smem" or held.window:
-            raise EmissionError(f"a tile in {held.memory} cannot be sliced")
-        ranges = [
-            range_text(tmap.offsets[axis], tmap.tile[axis], self.spelling)
-            for axis in held.kept
-        ]
-        dims = cast(TensorType, argument.type).dims
-        return Buffer(
-            held.name,
-            dims,
-            self.spelling.kept(dims),
-            held.element,
-            held.memory,
-            f"[{', '.join(ranges)}]",
-        )
 
     def _inner_loop(self, loop: LoopOp, body: Body) -> None:
         if loop.lets:

@@ -61,6 +61,11 @@ def grouped(text: str) -> str:
     return f"({text})"
 
 
+def unparenthesized(text: str) -> str:
+    """A statement without the parentheses that precedence makes superfluous."""
+    return ast.unparse(ast.parse(text)).replace("'", '"')
+
+
 def _is_in_parentheses(text: str) -> bool:
     depth = 0
     for position, character in enumerate(text):
