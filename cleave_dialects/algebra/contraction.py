@@ -58,7 +58,6 @@ class Matmul(Operator, HasCanonicalizationPatternsInterface):
     ARITY: ClassVar = 2
     REDUCTION: ClassVar = "sum"
     ON_TENSOR_CORES: ClassVar = True
-    FLOPS: ClassVar = 2
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
     transpose_lhs = opt_prop_def(UnitAttr)

@@ -183,6 +183,7 @@ class Log(Unary):
     MEANING: ClassVar = meaning1(lambda np, x: np.log(x))
     LAW: ClassVar = law1(lambda domain, x: domain.log(x))
     TILELANG: ClassVar = "T.log({0})"
+    INSTRUCTIONS: ClassVar = 6
     EXPONENTIALS: ClassVar = 1
 
 
@@ -196,6 +197,7 @@ class Log2(Unary):
         lambda domain, x: domain.mul(domain.log(x), domain.number(1 / log(2)))
     )
     TILELANG: ClassVar = "T.log2({0})"
+    INSTRUCTIONS: ClassVar = 5
     EXPONENTIALS: ClassVar = 1
 
 
@@ -207,6 +209,7 @@ class Sqrt(Unary):
     MEANING: ClassVar = meaning1(lambda np, x: np.sqrt(x))
     LAW: ClassVar = law1(lambda domain, x: domain.sqrt(x))
     TILELANG: ClassVar = "T.sqrt({0})"
+    INSTRUCTIONS: ClassVar = 9
     EXPONENTIALS: ClassVar = 1
 
 
@@ -220,6 +223,7 @@ class Rsqrt(Unary):
         lambda domain, x: domain.div(domain.number(1.0), domain.sqrt(x))
     )
     TILELANG: ClassVar = "T.rsqrt({0})"
+    INSTRUCTIONS: ClassVar = 3
     EXPONENTIALS: ClassVar = 1
 
 
@@ -271,6 +275,7 @@ class Tanh(Unary):
     name = "algebra.tanh"
     MEANING: ClassVar = meaning1(lambda np, x: np.tanh(x))
     TILELANG: ClassVar = "T.tanh({0})"
+    INSTRUCTIONS: ClassVar = 12
     EXPONENTIALS: ClassVar = 1
 
 
@@ -282,7 +287,7 @@ class Sigmoid(Unary):
     # Written with tanh, which saturates where exp(-x) would overflow.
     MEANING: ClassVar = meaning1(lambda np, x: 0.5 * (1 + np.tanh(0.5 * x)))
     TILELANG: ClassVar = text1(lambda x: f"1.0 / (1.0 + {exp2(x, -LOG2_E)})")
-    FLOPS: ClassVar = 3
+    INSTRUCTIONS: ClassVar = 12
     EXPONENTIALS: ClassVar = 1
 
 
@@ -294,7 +299,7 @@ class Silu(Unary):
     REPEATS_OPERAND: ClassVar = True
     MEANING: ClassVar = meaning1(lambda np, x: x * 0.5 * (1 + np.tanh(0.5 * x)))
     TILELANG: ClassVar = text1(lambda x: f"{x} / (1.0 + {exp2(x, -LOG2_E)})")
-    FLOPS: ClassVar = 3
+    INSTRUCTIONS: ClassVar = 12
     EXPONENTIALS: ClassVar = 1
 
 
@@ -312,6 +317,7 @@ class Erf(Unary):
     name = "algebra.erf"
     MEANING: ClassVar = meaning1(_erf)
     TILELANG: ClassVar = "T.erf({0})"
+    INSTRUCTIONS: ClassVar = 22
     EXPONENTIALS: ClassVar = 1
 
 
@@ -323,7 +329,7 @@ class Gelu(Unary):
     REPEATS_OPERAND: ClassVar = True
     MEANING: ClassVar = meaning1(lambda np, x: 0.5 * x * (1 + _erf(np, x * 0.5**0.5)))
     TILELANG: ClassVar = "0.5 * {0} * (1.0 + T.erf({0} * 0.7071067811865476))"
-    FLOPS: ClassVar = 4
+    INSTRUCTIONS: ClassVar = 25
     EXPONENTIALS: ClassVar = 1
 
 
@@ -388,6 +394,7 @@ class Max(Binary):
     MEANING: ClassVar = meaning2(lambda np, a, b: np.maximum(a, b))
     LAW: ClassVar = law2(lambda domain, a, b: domain.maximum(a, b))
     TILELANG: ClassVar = "T.max({0}, {1})"
+    INSTRUCTIONS: ClassVar = 10
 
 
 @irdl_op_definition
@@ -464,7 +471,6 @@ class Cast(Elementwise, HasFolderInterface):
     name = "algebra.cast"
     PARAMS: ClassVar = (ElementType("element_type", "to"),)
     ARITY: ClassVar = 1
-    FLOPS: ClassVar = 0
     source = operand_def(TensorType)
     element_type = prop_def(Attribute)
     out = result_def(TensorType)

@@ -28,7 +28,7 @@ class Generator(Operator):
     """A leaf whose type is written, not inferred."""
 
     ARITY: ClassVar = 0
-    FLOPS: ClassVar = 1
+    INSTRUCTIONS: ClassVar = 1
     out = result_def(TensorType)
     traits = traits_def(Pure())
 
@@ -83,7 +83,7 @@ class Constant(Generator):
 
     name = "algebra.constant"
     PARAMS: ClassVar = (Number("value"),)
-    FLOPS: ClassVar = 0
+    INSTRUCTIONS: ClassVar = 0
     value = prop_def(Attribute)
 
     def verify_type(self, type_: TensorType) -> None:

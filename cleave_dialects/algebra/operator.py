@@ -99,8 +99,12 @@ class Operator(IRDLOperation, ABC):
     """Renames the elements of a tensor without touching them."""
     KEEPS_ORDER: ClassVar[bool] = False
     """A view with the same elements in the same row-major order: free in memory."""
-    FLOPS: ClassVar[int] = 1
-    """Arithmetic per point of the result and reduction axes."""
+    INSTRUCTIONS: ClassVar[int] = 1
+    """
+    What a thread issues for one element, beside special functions: of the result of an
+    elementwise operator, of the operand of a reduction. Correctly rounded divisions and
+    roots are sequences of about ten (a seed, Newton steps, a check of the range).
+    """
     EXPONENTIALS: ClassVar[int] = 0
     """Special-function evaluations per point."""
 

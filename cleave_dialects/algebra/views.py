@@ -34,7 +34,7 @@ class View(Operator):
     """The same elements under other indices."""
 
     ARITY: ClassVar = 1
-    FLOPS: ClassVar = 0
+    INSTRUCTIONS: ClassVar = 0
     IS_VIEW: ClassVar = True
     source = operand_def(TensorType)
     out = result_def(TensorType)

@@ -55,7 +55,7 @@ class _SameTile(Operator):
 
     ARITY: ClassVar = 1
     ELEMENTWISE: ClassVar = True
-    FLOPS: ClassVar = 0
+    INSTRUCTIONS: ClassVar = 0
     source = operand_def(TensorType)
     out = result_def(TensorType)
     traits = traits_def(Pure())
@@ -93,6 +93,7 @@ class Tail(_SameTile, HasCanonicalizationPatternsInterface):
     """
 
     name = "itgraph.tail"
+    INSTRUCTIONS: ClassVar = 2
     PARAMS: ClassVar = (Axis("dim"), DimParam("limit"), _Fill("fill"))
     dim = prop_def(IntegerAttr[I64])
     limit = prop_def(DimAttr)
