@@ -9,6 +9,7 @@ front than it has, a reshape is put in unless the operator does not mind.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, cast
 
 from xdsl.dialects.builtin import f32
@@ -28,7 +29,7 @@ from cleave.dialects.algebra.canonicalization import (
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.graph import GraphOp, ReturnOp
 from cleave.dialects.algebra.operator import Operator
-from cleave.dialects.algebra.views import Reshape
+from cleave.dialects.algebra.views import Reshape, Split, Transpose
 from cleave.dialects.dims import Dim, floordiv, symbol
 from cleave.dialects.facts import Fact
 from cleave.dialects.tensor import TensorType
@@ -126,8 +127,11 @@ class _Body:
         arguments = zip(self.exporter.original.inputs, self.block.args, strict=True)
         for old, new in arguments:
             new.name_hint = old.name_hint
-        values = [self._leaf(leaf) for leaf in self.graph.leaves]
+        values = [self._leaf(_splits_first(leaf)) for leaf in self.graph.leaves]
         expressions = self.exporter.expressions.of_values(self.graph)
+        for value, expression in zip(values, expressions, strict=False):
+            if (hint := self.exporter.hints.get(expression)) is not None:
+                value.name_hint = hint
         for number, node in enumerate(self.graph.nodes, start=len(values)):
             value = self._node(node, [values[v] for v in node.operands])
             value.name_hint = self.exporter.hints.get(expressions[number])
@@ -206,6 +210,33 @@ class _Body:
             known = self._add(Reshape(value, shape=shape))
             self._reshaped[value, shape] = known
         return known
+
+
+def _splits_first(leaf: Leaf) -> Leaf:
+    """
+    The same leaf with splits in front of transpositions, so that these end at the
+    operator and may become its parameters.
+    """
+    steps = [step for step, _ in leaf.views]
+    swapped = True
+    while swapped:
+        swapped = False
+        for position, (first, second) in enumerate(pairwise(steps)):
+            if (first.operator, second.operator) == (Transpose, Split):
+                permutation = dict(first.params)["permutation"]
+                split = dict(second.params)
+                split["dim"] = permutation[split["dim"]]
+                axes = (0, *(axis + 1 for axis in permutation))
+                steps[position : position + 2] = [
+                    Step.of(Split, split),
+                    Step.of(Transpose, {"permutation": axes}),
+                ]
+                swapped = True
+                break
+    result = Leaf(leaf.source, leaf.source_shape, leaf.element)
+    for step in steps:
+        result = result.seen_through(step)
+    return result
 
 
 def _dims(value: SSAValue) -> tuple[Dim, ...]:

@@ -63,20 +63,21 @@ class Extraction:
             for value, choices in self._choices.items()
         }
         self._visited = 0
-        self._found = 0
 
     def graphs(self, largest: int) -> Iterator[SearchGraph]:
         """The graphs of at most `largest` operators; sets `stopped_by` at a limit."""
         outputs = frozenset(v for v in self.derivations.outputs if v in self._choices)
+        found = 0
         for cost in range(largest + 1):
             for chosen in self._search({}, outputs, frozenset(), cost):
                 if _is_acyclic(chosen):
-                    yield self._graph(chosen)
-                    self._found += 1
-                    if self._found == self.limits.graphs:
+                    if found == self.limits.graphs:
                         self.stopped_by = f"graphs={self.limits.graphs}"
-                if self.stopped_by is not None:
-                    return
+                        return
+                    found += 1
+                    yield self._graph(chosen)
+            if self.stopped_by is not None:
+                return
 
     def _search(
         self,
