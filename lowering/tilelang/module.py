@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.dtypes import dtype_name
@@ -13,11 +12,12 @@ from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
-from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.itgraph.tmap import names_in
 from cleave.dialects.tensor import TensorType
-from cleave.lowering.tilelang.kernel import KernelEmitter, KernelText
+from cleave.lowering.hardware import Hardware, hardware_for_arch
+from cleave.lowering.tilelang.forms import form_of
+from cleave.lowering.tilelang.kernel import EmissionContext, KernelText
 from cleave.lowering.tilelang.text import EmissionError, Names, literal_lines
 
 FAST_MATH = "tl.enable_fast_math"
@@ -38,29 +38,26 @@ def exp2(x):
 The exponential of the special-function units: within 2 ulp, and 0 below 2 ** -126,
 where `exp2f` takes several instructions more to get denormal results right.
 """
-SPECIALIZATIONS: dict[str, dict[str, Any]] = {
-    "single-loop": {},
-    "role-based": {"tl.enable_auto_warp_specialization": "role_based"},
-    "none": {"tl.disable_warp_specialized": True},
-}
-"""TileLang's settings for the planners that `plan-memory` chooses between."""
 
 
-def emit_module(plan: PlanOp, fast_math: bool = False) -> str:
+def emit_module(plan: PlanOp, fast_math: bool = False, arch: str = "sm_90a") -> str:
     """
     The generated module of a planned plan (its format: `cleave.lowering.generated`).
 
     Args:
         fast_math: allow approximate division, square roots and exponentials.
+        arch: what the kernels are written for; there is a hardware description of it.
     Raises:
         EmissionError: a tile size without a value, or what TileLang has no form for.
+        HardwareError: an architecture without a description.
     """
-    return _ModuleEmitter(plan, fast_math).emit()
+    return _ModuleEmitter(plan, fast_math, hardware_for_arch(arch)).emit()
 
 
 class _ModuleEmitter:
-    def __init__(self, plan: PlanOp, fast_math: bool):
+    def __init__(self, plan: PlanOp, fast_math: bool, hardware: Hardware):
         self.plan = plan
+        self.hardware = hardware
         self.fast_math = fast_math
         self.facts: Facts = plan.facts
         self.names = Names()
@@ -130,14 +127,18 @@ class _ModuleEmitter:
         for name in self.dynamic:
             if any(name in _names_of_type(tile) for tile in _tiles(kernel)):
                 raise EmissionError(f"tile size {name} has no value; bind it first")
-        return KernelEmitter(
-            kernel,
+        form = form_of(kernel)
+        if (reason := form.fits(kernel, self.hardware)) is not None:
+            raise EmissionError(f"'{kernel.name}' op: form '{form.name}': {reason}")
+        context = EmissionContext(
             self.names.fresh(f"kernel_{number}"),
             self.facts,
+            self.hardware,
             self.symbols,
             self.tensors,
             self.dynamic,
-        ).emit()
+        )
+        return form.emit(kernel, context)
 
     # The literal
 
@@ -157,10 +158,7 @@ class _ModuleEmitter:
             "args": [self._tensor(value) for value in self.plan.inputs],
             "results": [self._tensor(root, types[root]) for root in results],
             "temporaries": [self._tensor(v) for v in computed if v not in results],
-            "kernels": [
-                self._launch(kernel, text)
-                for kernel, text in zip(kernels, texts, strict=True)
-            ],
+            "kernels": [self._launch(text) for text in texts],
             "sizes": self.sizes,
         }
 
@@ -178,40 +176,22 @@ class _ModuleEmitter:
         resolved = [self.facts.resolve(dim) for dim in dims]
         return [dim if isinstance(dim, int) else str(dim) for dim in resolved]
 
-    def _launch(self, kernel: KernelOp, text: KernelText) -> dict[str, Any]:
+    def _launch(self, text: KernelText) -> dict[str, Any]:
         args: list[str | Mapping[str, Any]] = []
         for parameter in text.parameters:
             root = self.roots[parameter.value]
             shape = self._shape(cast(TensorType, parameter.value.type).dims)
             kept = [dim for dim in shape if dim != 1] or [1]
             args.append({"name": self.tensors[root], "shape": kept})
-        chosen = kernel.attributes.get("specialization")
-        name = chosen.data if isinstance(chosen, StringAttr) else "single-loop"
-        configs = dict(SPECIALIZATIONS[name])
+        configs = dict(text.pass_configs)
         if self.fast_math:
             configs[FAST_MATH] = True
         return {
             "function": text.function,
             "args": args,
             "pass_configs": configs,
-            "requires": _required_instructions(kernel, self.facts),
+            "requires": list(text.requires),
         }
-
-
-def _required_instructions(kernel: KernelOp, facts: Facts) -> list[str]:
-    """Without which the kernel is not what was planned."""
-    rows = [
-        facts.resolve(op.result_type.dims[-2])
-        for op in kernel.walk()
-        if isinstance(op, Operator) and op.ON_TENSOR_CORES
-    ]
-    if not rows or any(isinstance(extent, int) and extent < 64 for extent in rows):
-        return []
-    if not any(isinstance(op, LoopOp) for op in kernel.walk()):
-        return ["wgmma"]
-    specialization = kernel.attributes.get("specialization")
-    # Only warps that do nothing but load use the bulk copies.
-    return ["wgmma", "cp_async" if specialization == StringAttr("none") else "tma"]
 
 
 def _tiles(kernel: KernelOp) -> list[SSAValue]:

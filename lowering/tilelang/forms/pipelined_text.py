@@ -1,0 +1,229 @@
+"""
+The text of the form `pipelined`.
+
+An `iter` and a `wrap` macro a level (paper, section 6.2): `iter_n` is the body of a
+level and gets slices of GMEM tensors and tiles; `wrap_n` allocates the level's tiles,
+loops, and slices. The function's `T.prim_func` is the wrap of the parallel level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Attribute, SSAValue
+
+from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
+from cleave.dialects.itgraph.level import Level, memory_of
+from cleave.dialects.itgraph.loop import LoopOp, NextOp
+from cleave.dialects.itgraph.memory import Memory
+from cleave.dialects.itgraph.operators import Copy
+from cleave.dialects.itgraph.tmap import TMap
+from cleave.lowering.tilelang.body import Body
+from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
+from cleave.lowering.tilelang.kernel import KernelEmitter, factor
+from cleave.lowering.tilelang.text import EmissionError, call_lines, indented
+
+MAX_GRID_DIMS = 3
+
+
+@dataclass
+class PipelinedEmitter(KernelEmitter):
+    """Writes one kernel in the form `pipelined`."""
+
+    levels: int = 0
+    """How many levels have been numbered."""
+
+    def lines(self) -> list[str]:
+        return self.function(self._prim_func(self._level(self.kernel)))
+
+    # Levels
+
+    def _level(self, level: Level) -> _LevelText:
+        """The iter macro of a level (and all of its inner levels), and its slices."""
+        number = self.levels
+        self.levels += 1
+        body = Body(
+            level.body.block, self.spelling, self.names, self.warps, self.places
+        )
+        text = _LevelText(number, body, {})
+        for argument, view in zip(level.view_arguments, level.views, strict=True):
+            if view.gathers:
+                raise EmissionError(
+                    f"'{level.name}' op: gathers have no TileLang form yet"
+                )
+            self._open_view(argument, view.source, view.tmap, text)
+        for op in level.body.block.ops:
+            if isinstance(op, LoopOp):
+                self._inner_loop(op, body)
+            elif isinstance(op, NextOp):
+                body.finish(op)
+            elif isinstance(op, YieldOp):
+                self._store(text)
+            else:
+                body.emit(cast(Operator, op))
+        self._iter_macro(level, text)
+        return text
+
+    def _open_view(
+        self, argument: SSAValue, source: SSAValue, tmap: TMap, text: _LevelText
+    ) -> None:
+        """Load a view, or make it a part of what its source already is."""
+        place = self.view(argument, source, tmap)
+        memory = memory_of(argument) or Memory("gmem")
+        if isinstance(place, Buffer) or memory.space == "gmem":
+            self.places[argument] = place
+            return
+        buffer = text.body.new_buffer(argument, memory)
+        text.body.uses[buffer.name] = None
+        slice_name = self.names.fresh(f"g_{buffer.name}")
+        text.slices[slice_name] = place
+        text.body.lines.append(f"T.copy({slice_name}, {buffer.name})")
+
+    def _inner_loop(self, loop: LoopOp, body: Body) -> None:
+        if loop.lets:
+            raise EmissionError("'itgraph.loop' op: lets have no TileLang form yet")
+        for state, argument, result in zip(
+            loop.states, loop.state_arguments, loop.results, strict=True
+        ):
+            memory = memory_of(argument) or Memory("rmem", "linear")
+            buffer = self.initialized(state.initial, result, memory, body)
+            self.places[argument] = self.places[result] = buffer
+        text = self._level(loop)
+        params = self._wrap_macro(loop, text)
+        for name in params:
+            body.uses[name] = None
+        body.lines += call_lines(f"wrap_{text.number}(", params)
+
+    def _store(self, text: _LevelText) -> None:
+        for tile, target in self.output_tiles():
+            slice_name = self.names.fresh(f"g_{target.tensor}")
+            text.slices[slice_name] = target
+            buffer = text.body.buffer_of(tile)
+            if isinstance(tile.owner, Copy) and buffer.memory.layout == "swizzled":
+                self.staged.append(buffer)
+            text.body.lines.append(f"T.copy({buffer.region}, {slice_name})")
+
+    # Macros
+
+    def _iter_macro(self, level: Level, text: _LevelText) -> None:
+        params = text.iter_params
+        over = ", ".join(level.own_names)
+        is_kernel = isinstance(level, KernelOp)
+        what = "What a threadblock does" if is_kernel else f"One step over {over}"
+        self.macros += [
+            f"# {what}.",
+            "@T.macro",
+            *call_lines(f"def iter_{text.number}(", params, "):"),
+            *indented(text.body.lines),
+            "",
+        ]
+
+    def _wrap_macro(self, loop: LoopOp, text: _LevelText) -> list[str]:
+        """Write the wrap macro of a loop; its parameters."""
+        range_ = loop.range
+        spell = self.spelling
+        iterator = spell.names[range_.iterator]
+        call = call_lines(f"iter_{text.number}(", text.iter_args(spell))
+        header = self._loop_header(loop, iterator)
+        local = {buffer.name for buffer in text.body.allocations} | {iterator}
+        slices = text.slices.values()
+        used: dict[str, None] = dict.fromkeys(tile.tensor for tile in slices)
+        for name in text.body.uses:
+            used[name] = None
+        dims = [range_.lo, range_.hi, *(d for t in slices for d in t.tmap.offsets)]
+        for name in sorted({name for dim in dims for name in spell.local_names(dim)}):
+            used[name] = None
+        params = [name for name in used if name not in local]
+        self.macros += [
+            "@T.macro",
+            *call_lines(f"def wrap_{text.number}(", params, "):"),
+            *indented([buffer.allocation(spell) for buffer in text.body.allocations]),
+            *indented([header]),
+            *indented(call, 2),
+            "",
+        ]
+        return params
+
+    def _loop_header(self, loop: LoopOp, iterator: str) -> str:
+        lo, hi = self.spelling.dim(loop.range.lo), self.spelling.dim(loop.range.hi)
+        bounds = hi if lo == "0" else f"{lo}, {hi}"
+        is_innermost = not any(isinstance(op, LoopOp) for op in loop.body.block.ops)
+        stages = self.kernel.stages.value.data if self.kernel.stages else 0
+        if is_innermost and stages and loop.sources:
+            return f"for {iterator} in T.Pipelined({bounds}, num_stages={stages}):"
+        return f"for {iterator} in T.serial({bounds}):"
+
+    def _prim_func(self, text: _LevelText) -> list[str]:
+        kernel = self.kernel
+        decode, grid, variables = self._grid()
+        inside = self.allocations(text.body.allocations)
+        if kernel.swizzle:
+            inside.append(f"T.use_swizzle({kernel.swizzle.value.data})")
+        if kernel.attributes.get("specialization") == StringAttr("role-based"):
+            # Else TileLang shares the registers out among threadblocks that never come.
+            inside.append("T.annotate_min_blocks_per_sm(1)")
+        inside += decode
+        inside += call_lines(f"iter_{text.number}(", text.iter_args(self.spelling))
+        threads = kernel.threads.value.data if kernel.threads else 128
+        return self.prim_func(grid, threads, variables, inside)
+
+    @property
+    def _descending(self) -> Sequence[Attribute]:
+        """The iterators that begin with their last value."""
+        attribute = self.kernel.attributes.get("descending")
+        return tuple(attribute) if isinstance(attribute, ArrayAttr) else ()
+
+    def _grid(self) -> tuple[list[str], list[str], str]:
+        """
+        Statements that decode the grid, its extents, its variables.
+
+        The last iterator is the fastest, as in row-major order. What exceeds the three
+        dims of a grid is folded into the slowest.
+        """
+        spell = self.spelling
+        names = [spell.names[r.iterator] for r in self.kernel.ranges]
+        extents = [spell.dim(r.hi) for r in self.kernel.ranges]
+        if not names:
+            return [], ["1"], self.names.fresh("block")
+        decode: list[str] = []
+        for position, range_ in enumerate(self.kernel.ranges):
+            if StringAttr(range_.iterator) in self._descending:
+                block = self.names.fresh("block")
+                extent = factor(extents[position])
+                decode.append(f"{names[position]} = {extent} - 1 - {block}")
+                names[position] = block
+        while len(extents) > MAX_GRID_DIMS:
+            folded = self.names.fresh("block")
+            decode += [
+                f"{names[0]} = {folded} // {factor(extents[1])}",
+                f"{names[1]} = {folded} % {factor(extents[1])}",
+            ]
+            names[:2] = [folded]
+            extents[:2] = [f"{factor(extents[0])} * {factor(extents[1])}"]
+        variables = ", ".join(reversed(names))
+        decode.reverse()
+        return decode, extents[::-1], f"({variables})" if len(names) > 1 else variables
+
+
+@dataclass
+class _LevelText:
+    """A level while it is written: its body and the slices that its iter is given."""
+
+    number: int
+    body: Body
+    slices: dict[str, GlobalTile]
+
+    @property
+    def _others(self) -> list[str]:
+        return [name for name in self.body.uses if name not in self.slices]
+
+    @property
+    def iter_params(self) -> list[str]:
+        return [*self.slices, *self._others]
+
+    def iter_args(self, spelling: Spelling) -> list[str]:
+        slices = [tile.slice(spelling) for tile in self.slices.values()]
+        return [*slices, *self._others]
