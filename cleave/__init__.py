@@ -1,3 +1,83 @@
 """Cleave: from a tensor subgraph to a fast, safe GPU kernel, by search."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cleave.dialects.algebra.graph import GraphOp
+    from cleave.lowering.compilation.compiled import Compiled
+
 __version__ = "0.1.0"
+
+__all__ = ["__version__", "compile"]
+
+
+def compile(
+    graph: str | PathLike[str] | GraphOp,
+    *,
+    name: str | None = None,
+    tile: str | Mapping[str, int] | None = None,
+    reduce: str | Mapping[str, int] | None = None,
+    threads: int | None = None,
+    stages: int | None = None,
+    swizzle: int | None = None,
+    fast_math: bool = False,
+    require_gpu: bool = False,
+    out_dir: str | PathLike[str] | None = None,
+) -> Compiled:
+    """
+    Compile a tensor subgraph to a GPU kernel, a function of PyTorch tensors.
+
+        attention = cleave.compile("attention.mlir")
+        o = attention(q, k, v)                # allocates o
+        attention(q, k, v, out=o)             # allocates nothing
+
+    With a GPU the kernel is built for it, checked against the graph in float64 on it,
+    and timed. Without one the result holds everything up to the machine code (where
+    there is an nvcc), for an H200, and the tile program was checked on small sizes in
+    NumPy; calling it raises an error.
+
+    Args:
+        graph: an `algebra.graph`: the path of an .mlir file, IR text, or the operation.
+        name: which graph, where there are several.
+        tile: tile sizes of output dims by symbol, `"H=1 M=128"` or a mapping. Dims that
+            it does not name stay whole. By default a simple rule chooses them.
+        reduce: tile sizes of reduced dims, in the same way, `"L=128"`.
+        threads: threads of a threadblock that compute, a multiple of 128.
+        stages: stages of the software pipeline of loops.
+        swizzle: the panel width in which threadblocks are ordered for the L2; 0: none.
+        fast_math: allow approximate divisions, square roots and exponentials.
+        require_gpu: fail if the kernel cannot run here.
+        out_dir: a folder for the IR of every stage, the generated source, its build and
+            the report; made if it is not there.
+    Returns:
+        A callable object with `.source`, `.stages` and `.report`.
+    Raises:
+        ValueError, xdsl.utils.exceptions.DiagnosticException: a graph that cannot be
+            compiled like this; the message names operator, dim and rule.
+        OSError: a file that cannot be read or written.
+    """
+    from cleave.lowering.compilation.compilation import compile_graph
+    from cleave.lowering.compilation.wanted import Wanted, stated_tiles
+    from cleave.tools.graph_file import parse_graph, read_graph
+
+    if isinstance(graph, str) and "algebra.graph" in graph:
+        op = parse_graph(graph.encode(), "<text>", name)
+    elif isinstance(graph, str | PathLike):
+        op = read_graph(str(Path(graph)), name)
+    else:
+        op = graph
+    wanted = Wanted(
+        stated_tiles(tile),
+        stated_tiles(reduce),
+        threads,
+        stages,
+        swizzle,
+        fast_math,
+        require_gpu,
+    )
+    return compile_graph(op, wanted, out_dir=Path(out_dir) if out_dir else None)

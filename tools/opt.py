@@ -7,14 +7,12 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from io import StringIO
 from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.parser import Span
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.printer import Printer
 from xdsl.utils.arg_spec import parse_pipeline, parse_spec
 from xdsl.utils.exceptions import (
     DiagnosticException,
@@ -24,9 +22,10 @@ from xdsl.utils.exceptions import (
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 import cleave
-from cleave.tools.errors import InvalidOperation, guarded, refuse, unknown
+from cleave.tools.errors import guarded, refuse, unknown
 from cleave.tools.located_parser import LocatedParser
 from cleave.tools.options import check_options
+from cleave.tools.verification import explained
 from cleave.universe import CLEAVE
 
 
@@ -103,27 +102,10 @@ class CleaveOptMain(xDSLOptMain):
             try:
                 verify(previous, module, following)
             except VerifyException as error:
-                raise self.explained(error, module, previous) from error
+                raise explained(error, module, self.spans, previous) from error
             self.running = following
 
         self.pipeline = PassPipeline(self.pipeline.passes, between_passes)
-
-    def explained(
-        self, error: VerifyException, module: ModuleOp, previous: ModulePass | None
-    ) -> VerifyException:
-        """
-        The error with the operation that caused it, where xDSL dumps the whole module:
-        its place in the text, or what it looks like after a pass has changed that.
-        """
-        op = next((op for op in module.walk() if _fails(op, str(error))), module)
-        text = str(error)
-        if not text.startswith("'"):
-            text = f"'{op.name}' op: {text}"
-        if previous is not None:
-            text = f"pass '{previous.name}' left an invalid operation: {text}"
-        elif op in self.spans:
-            return InvalidOperation(text, self.spans[op])
-        return VerifyException(f"{text}\n  {_first_line(op)}")
 
     def apply_passes(self, prog: ModuleOp) -> None:
         try:
@@ -136,26 +118,6 @@ class CleaveOptMain(xDSLOptMain):
             if self.running is not None:
                 error.add_note(f"in pass '{self.running.name}'")
             raise
-
-
-def _fails(op: Operation, message: str) -> bool:
-    """Whether an operation by itself does not verify, with this message."""
-    try:
-        op.verify(verify_nested_ops=False)
-    except VerifyException as error:
-        return str(error) == message
-    return False
-
-
-def _first_line(op: Operation) -> str:
-    """The text of an operation, which need not be valid, up to its first region."""
-    stream = StringIO()
-    try:
-        Printer(stream).print_op(op)
-    except Exception:  # its own syntax may rely on what does not hold
-        stream = StringIO()
-        Printer(stream, print_generic_format=True).print_op(op)
-    return stream.getvalue().partition("\n")[0]
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -1,0 +1,283 @@
+"""
+A graph to a kernel: the first configuration that fits, builds and computes the right.
+
+    graph -> configurations -> passes -> TileLang -> machine code -> check -> time
+
+Configurations are tried in the order in which they come. One that does not fit, does
+not build or gives wrong numbers is rejected with a reason, and the next one is tried.
+One that builds with a fault, such as registers that spill, is kept until there is a
+better one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.itgraph.kernel import KernelOp
+from cleave.lowering.compilation.accuracy import NumericCheck
+from cleave.lowering.compilation.building import (
+    Build,
+    BuildError,
+    build_module,
+    tilelang_is_installed,
+)
+from cleave.lowering.compilation.compiled import Compiled
+from cleave.lowering.compilation.default_configurations import Choice
+from cleave.lowering.compilation.device import (
+    Device,
+    DeviceCheck,
+    NoDeviceError,
+    current_device,
+)
+from cleave.lowering.compilation.folder import write_build, write_report, write_texts
+from cleave.lowering.compilation.footprint import require_fit
+from cleave.lowering.compilation.pipeline import (
+    NoProgramError,
+    TileProgram,
+    schedule,
+)
+from cleave.lowering.compilation.reduced_sizes import GraphSizes
+from cleave.lowering.compilation.report import Rejection, Report, versions
+from cleave.lowering.compilation.tile_check import check_tiles
+from cleave.lowering.compilation.wanted import CompilationError, Wanted, choices_for
+from cleave.lowering.hardware import Hardware, load_hardware
+from cleave.lowering.numpy_algebra import ExecutionError
+from cleave.lowering.timing import TimingError
+from cleave.lowering.toolchain import find_nvcc, nvcc_version
+
+if TYPE_CHECKING:
+    from cleave.lowering.runtime import CompiledGraph
+
+WITHOUT_DEVICE = "h200"
+"""The hardware that is compiled for where there is none."""
+MOST_BUILDS = 4
+"""How many configurations are built before the best of them is taken as it is."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A configuration that was built and computes the right numbers."""
+
+    choice: Choice
+    program: TileProgram
+    source: str
+    build: Build
+    check: NumericCheck
+    runnable: CompiledGraph | None
+
+
+def compile_graph(
+    graph: GraphOp,
+    wanted: Wanted,
+    *,
+    out_dir: Path | None = None,
+    progress: Callable[[str], object] = lambda step: None,
+) -> Compiled:
+    """
+    Compile a graph for the GPU of this machine, or without one as far as that goes.
+
+    `out_dir` is where all files are kept; `progress` is told what is done next. Raises
+    CompilationError, PassFailedException or OSError, with a message for the user.
+    """
+    return _Compilation(graph, wanted, progress).compile(out_dir)
+
+
+class _Compilation:
+    def __init__(
+        self, graph: GraphOp, wanted: Wanted, progress: Callable[[str], object]
+    ) -> None:
+        self.graph = graph
+        self.wanted = wanted
+        self.progress = progress
+        self.rejected: list[Rejection] = []
+        self.seconds: dict[str, float] = {}
+        self.device: Device | None = None
+        self.cannot_run: str | None = None
+        self.device_check: DeviceCheck | None = None
+        try:
+            self.device = current_device()
+        except NoDeviceError as error:
+            self.cannot_run = str(error)
+        if self.device is not None and find_nvcc() is None:
+            self.cannot_run = "there is a GPU, but no nvcc to build a kernel with"
+        if wanted.require_gpu and self.cannot_run:
+            raise CompilationError(f"a GPU is required: {self.cannot_run}")
+        self.hardware: Hardware = (
+            self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
+        )
+
+    def compile(self, out_dir: Path | None) -> Compiled:
+        owned = TemporaryDirectory(prefix="cleave-") if out_dir is None else None
+        folder = Path(owned.name) if owned is not None else out_dir
+        assert folder is not None
+        with TemporaryDirectory(prefix="cleave-") as scratch:
+            best = self._best(folder, Path(scratch))
+            measured_ms, not_measured = self._measured(best)
+            report = self._report(best, measured_ms, not_measured)
+            write_texts(folder, best.program.stages, best.source)
+            write_build(folder, best.build.folder)
+            write_report(folder, report)
+        return Compiled(
+            best.source, best.program.stages, report, folder, best.runnable, owned
+        )
+
+    # Candidates
+
+    def _best(self, folder: Path, scratch: Path) -> _Candidate:
+        """The first of those that are built that has no faults, or the first."""
+        candidates: list[_Candidate] = []
+        for number, (choice, program, source) in enumerate(self._programs()):
+            # Also what is rejected in the end can be looked at.
+            write_texts(folder, program.stages, source)
+            _require_tilelang()
+            try:
+                candidate = self._tried(choice, program, source, scratch / str(number))
+            except (BuildError, NoProgramError, ExecutionError) as error:
+                self._reject(choice, str(error))
+            else:
+                if not candidate.build.faults:
+                    for other in candidates:
+                        self._reject(other.choice, other.build.faults[0])
+                    return candidate
+                candidates.append(candidate)
+            if number + 1 == MOST_BUILDS:
+                break
+        if not candidates:
+            raise CompilationError(self._failure())
+        for other in candidates[1:]:
+            self._reject(other.choice, other.build.faults[0])
+        return candidates[0]
+
+    def _programs(self) -> Iterator[tuple[Choice, TileProgram, str]]:
+        """The configurations that have a program which fits, as far as can be told."""
+        for choice in choices_for(self.graph, self.wanted, self.hardware):
+            self.progress(f"schedule: {choice.configuration}")
+            try:
+                with self._timed("schedule"):
+                    program = schedule(self.graph, choice.configuration)
+                    source = program.source(fast_math=self.wanted.fast_math)
+                    require_fit(program.plan, self.hardware)
+            except NoProgramError as error:
+                self._reject(choice, str(error))
+            else:
+                yield choice, program, source
+
+    def _tried(
+        self, choice: Choice, program: TileProgram, source: str, folder: Path
+    ) -> _Candidate:
+        """
+        Build and check a candidate.
+
+        Raises BuildError, NoProgramError or ExecutionError, which say what is wrong.
+        """
+        runnable = None
+        if self.cannot_run:
+            self.progress(f"check in NumPy: {choice.configuration}")
+            with self._timed("check"):
+                check = check_tiles(self.graph, program)
+            _require_right(check)
+            build = self._built(choice, source, folder)
+        else:
+            from cleave.lowering.runtime import load_compiled
+
+            build = self._built(choice, source, folder)
+            assert build.built is not None  # there is an nvcc
+            self.progress(f"check on the GPU: {choice.configuration}")
+            with self._timed("check"):
+                runnable = load_compiled(build.built)
+                check = self._device_check().check(runnable)
+            _require_right(check)
+        return _Candidate(choice, program, source, build, check, runnable)
+
+    def _built(self, choice: Choice, source: str, folder: Path) -> Build:
+        self.progress(f"build: {choice.configuration}")
+        with self._timed("build"):
+            return build_module(source, self.hardware, folder)
+
+    def _device_check(self) -> DeviceCheck:
+        if self.device_check is None:
+            self.device_check = DeviceCheck(self.graph, GraphSizes.of(self.graph).sizes)
+        return self.device_check
+
+    def _reject(self, choice: Choice, reason: str) -> None:
+        self.rejected.append(Rejection(choice.configuration, reason))
+
+    def _failure(self) -> str:
+        last = self.rejected[-1]
+        if len(self.rejected) == 1:
+            return f"@{self.graph.graph_name}: {last.reason}"
+        return (
+            f"@{self.graph.graph_name}: none of {len(self.rejected)} configurations "
+            f"works; the last one, {last.configuration}: {last.reason}"
+        )
+
+    # The one that was chosen
+
+    def _measured(self, best: _Candidate) -> tuple[float | None, str | None]:
+        """Its time in milliseconds, or why there is none."""
+        if best.runnable is None:
+            return None, self.cannot_run
+        if dynamic := best.runnable.plan.dynamic_dims:
+            return None, f"{', '.join(dynamic)} is only known at run time"
+        self.progress(f"time: {best.choice.configuration}")
+        with self._timed("measure"):
+            try:
+                return self._device_check().milliseconds(best.runnable), None
+            except TimingError as error:
+                return None, str(error)
+
+    def _report(
+        self, best: _Candidate, measured_ms: float | None, not_measured: str | None
+    ) -> Report:
+        binding = self.graph.facts.binding
+        sizes = {name: binding.get(name) for name in self.graph.symbol_names}
+        kernels = [
+            op for op in best.program.plan.body.block.ops if isinstance(op, KernelOp)
+        ]
+        nvcc = find_nvcc()
+        return Report(
+            graph=self.graph.graph_name,
+            sizes={n: s if isinstance(s, int) else None for n, s in sizes.items()},
+            hardware=self.hardware,
+            device=self.device.name if self.device else None,
+            configuration=best.choice.configuration,
+            threads=max(k.threads.value.data for k in kernels if k.threads),
+            why=best.choice.why,
+            kernels=best.build.kernels,
+            faults=best.build.faults,
+            check=best.check,
+            measured_ms=measured_ms,
+            not_measured=not_measured,
+            rejected=self.rejected,
+            versions=versions(nvcc_version(nvcc) if nvcc else None),
+            seconds=self.seconds,
+        )
+
+    @contextmanager
+    def _timed(self, phase: str) -> Generator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
+
+
+def _require_right(check: NumericCheck) -> None:
+    if check.reasons:
+        raise ExecutionError(f"wrong numbers ({check.method}): {check.reasons[0]}")
+
+
+def _require_tilelang() -> None:
+    if not tilelang_is_installed():
+        raise CompilationError(
+            "TileLang is not installed, which makes CUDA of the generated module: "
+            "pip install 'cleave[tilelang]'"
+        )

@@ -1,0 +1,96 @@
+"""`Compiled`: what `cleave.compile` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from cleave.lowering.compilation.report import Report
+from cleave.lowering.kernel_library import NotRunnableError
+
+if TYPE_CHECKING:
+    import torch
+
+    from cleave.lowering.runtime import CompiledGraph
+
+
+class Compiled:
+    """
+    A compiled graph: a function of PyTorch tensors, and how it came about.
+
+    `source` is the generated TileLang module, `stages` the IR text after each pass by
+    its name (first the graph, as `input`), `report` what was chosen, checked and
+    measured. `folder` holds all of that as files; it is the one that was asked for, or
+    one that goes when this object does.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        stages: Mapping[str, str],
+        report: Report,
+        folder: Path,
+        runnable: CompiledGraph | None,
+        owned: TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.source = source
+        self.stages = stages
+        self.report = report
+        self.folder = folder
+        self._runnable = runnable
+        self._owned = owned
+
+    @property
+    def name(self) -> str:
+        """The name of the graph."""
+        return self.report.graph
+
+    def __call__(
+        self,
+        *args: torch.Tensor,
+        out: torch.Tensor | Sequence[torch.Tensor] | None = None,
+        workspace: torch.Tensor | None = None,
+    ) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        """
+        Run the graph on the current CUDA stream, without synchronizing.
+
+        Args:
+            args: the graph's inputs, in order: contiguous tensors of its shapes and
+                element types on the device that was current at compilation.
+            out: the tensor, or the sequence of several, to write the results into;
+                they are allocated if it is None.
+            workspace: `workspace_bytes()` bytes (uint8) for what kernels hand on; by
+                default memory that this object owns, and all its calls share.
+        Returns:
+            The result, or a tuple of several.
+        Raises:
+            NotRunnableError: compiled where there was no GPU.
+            TypeError, ValueError: a tensor that does not fit; the message names it.
+        """
+        return self._required()(*args, out=out, workspace=workspace)
+
+    def workspace_bytes(self, **sizes: int) -> int:
+        """Bytes of workspace of a call with these sizes of the dynamic dims."""
+        return self._required().workspace_bytes(**sizes)
+
+    def json(self) -> dict[str, Any]:
+        """The report with all texts, as JSON takes it."""
+        return {
+            **self.report.json(),
+            "kernel_source": self.source,
+            "stages": dict(self.stages),
+        }
+
+    def _required(self) -> CompiledGraph:
+        if self._runnable is None:
+            raise NotRunnableError(
+                f"@{self.name} was compiled, but cannot run here: "
+                f"{self.report.not_measured}"
+            )
+        return self._runnable
+
+    def __repr__(self) -> str:
+        runs = self.report.device or "not runnable here"
+        return f"<Compiled @{self.name}: {self.report.configuration}; {runs}>"

@@ -1,0 +1,52 @@
+"""
+The files of a compilation.
+
+    00_input.mlir, 01_insert-casts.mlir, ...    the IR after each pass
+    module.py                                   the generated TileLang module
+    kernel_0.cu, kernel_0.cubin, kernel_0.so    CUDA, machine code, and what launches it
+    built.json                                  what `cleave.lowering.runtime` loads
+    report.json                                 what was chosen, checked and measured
+
+Without nvcc there is only the first of each kernel's files, and no built.json.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from cleave.lowering.built_plan import MANIFEST
+from cleave.lowering.compilation.building import MODULE
+from cleave.lowering.compilation.report import Report
+
+REPORT = "report.json"
+WRITTEN = ("[0-9][0-9]_*.mlir", "kernel_*.*", MANIFEST, MODULE, REPORT)
+"""The names of all these files."""
+
+
+def write_texts(folder: Path, stages: Mapping[str, str], source: str) -> None:
+    """
+    Make a folder with the IR of every stage and the generated module.
+
+    What an earlier compilation has written there is removed. Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for pattern in WRITTEN:
+        for old in folder.glob(pattern):
+            old.unlink()
+    for number, (name, text) in enumerate(stages.items()):
+        (folder / f"{number:02}_{name}.mlir").write_text(text, encoding="utf-8")
+    (folder / MODULE).write_text(source, encoding="utf-8")
+
+
+def write_build(folder: Path, build: Path) -> None:
+    """Copy the files of a build. Raises OSError."""
+    shutil.copytree(build, folder, dirs_exist_ok=True)
+
+
+def write_report(folder: Path, report: Report) -> None:
+    """Write the report. Raises OSError."""
+    text = json.dumps(report.json(), indent=2) + "\n"
+    (folder / REPORT).write_text(text, encoding="utf-8")
