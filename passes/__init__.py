@@ -15,6 +15,7 @@ PASSES: dict[str, tuple[str, str]] = {
         "SuperoptimizePass",
     ),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
+    "sink-scales": ("cleave.passes.sink_scales", "SinkScalesPass"),
     "schedule-blocks": ("cleave.passes.schedule_blocks", "ScheduleBlocksPass"),
     "schedule-reductions": (
         "cleave.passes.schedule_reductions",

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.passes import ModulePass
 
 from cleave.dialects.algebra.generators import PositionMask
 from cleave.dialects.algebra.operator import GUARDED, Operator
-from cleave.dialects.dims import Dim, maximum, minimum, names_of
+from cleave.dialects.dims import Dim, maximum, minimum, names_of, substitute
 from cleave.dialects.itgraph.attributes import RangeAttr
+from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import facts_at
 from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.tmap import Range
@@ -24,6 +25,10 @@ class ScheduleMasksPass(ModulePass):
     Bound each loop to the iterations in which its masks are true anywhere, and mark the
     masks and tails that only some iterations need, so that the others carry no code for
     them (`guarded`).
+
+    Where that leaves threadblocks with more iterations the higher an iterator of their
+    kernel is, they are started in descending order (`descending`), so that no long one
+    runs alone at the end.
 
     An iteration is left out only where it provably changes no state: masked terms are 0
     in a sum and -inf in a maximum.
@@ -44,9 +49,12 @@ class ScheduleMasksPass(ModulePass):
     name = "schedule-masks"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in op.walk():
-            if isinstance(loop, LoopOp):
-                schedule_masks(loop)
+        for level in op.walk():
+            if isinstance(level, LoopOp):
+                schedule_masks(level)
+        for level in op.walk():
+            if isinstance(level, KernelOp):
+                start_longest_first(level)
 
 
 def schedule_masks(loop: LoopOp) -> None:
@@ -72,3 +80,27 @@ def _bound(loop: LoopOp, dims: list[Dim]) -> None:
     facts = facts_at(loop)
     bounded = Range(range_.iterator, facts.simplify(lo), facts.simplify(hi))
     loop.iterators = ArrayAttr([RangeAttr(bounded)])
+
+
+def start_longest_first(kernel: KernelOp) -> None:
+    """Set `descending` to the iterators by which the kernel's loops become longer."""
+    loops = [op for op in kernel.walk() if isinstance(op, LoopOp)]
+    found = [
+        StringAttr(range_.iterator)
+        for range_ in kernel.ranges
+        if any(_grows(loop, range_, kernel) for loop in loops)
+    ]
+    if found:
+        kernel.attributes["descending"] = ArrayAttr(found)
+
+
+def _grows(loop: LoopOp, over: Range, kernel: KernelOp) -> bool:
+    """Whether a loop has more iterations at the last value of an iterator than at 0."""
+    facts = facts_at(kernel)
+    last = facts.resolve(over.hi) - 1
+    counts: list[Dim] = []
+    for value in (0, last):
+        extent = substitute(loop.range.extent, {over.iterator: value})
+        counts.append(facts.resolve(extent))
+    first, final = counts
+    return isinstance(first, int) and isinstance(final, int) and final > first

@@ -10,7 +10,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
-from cleave.dialects.algebra.generators import Constant
+from cleave.dialects.algebra.constants import constant_value
 from cleave.dialects.algebra.operator import GUARDED, Operator, is_float
 from cleave.dialects.dims import SymbolicDim
 from cleave.dialects.itgraph.level import memory_of
@@ -331,24 +331,9 @@ class Body:
 
     def _number(self, value: SSAValue) -> float | None:
         """The value of what is computed from numbers and sizes alone."""
-        owner = value.owner
-        if value in self.places or not isinstance(owner, Operator):
+        if value in self.places:
             return None
-        dims = [self.spelling.facts.resolve(d) for d in owner.result_type.dims]
-        args = [self._number(operand) for operand in owner.operands]
-        is_number = owner.ELEMENTWISE or isinstance(owner, Constant)
-        if not is_number or None in args or any(dim != 1 for dim in dims):
-            return None
-        import numpy as np
-
-        params = owner.params
-        for name, param in params.items():
-            if isinstance(param, SymbolicDim):
-                params[name] = self.spelling.facts.resolve(param)
-                if not isinstance(params[name], int):
-                    return None
-        arrays = [np.full((), arg) for arg in args]
-        return float(owner.numpy(np, arrays, params, ()))
+        return constant_value(value, self.spelling.facts)
 
     def _expression(self, op: Operator, positions: Sequence[str]) -> str:
         number = self._number(op.results[0])

@@ -56,6 +56,7 @@ class Kind(Enum):
     ZERO = auto()
     LEAST = auto()
     """-inf, the identity of a maximum."""
+    POSITIVE = auto()
     FALSE = auto()
     HELD = auto()
     """What a carried state was before."""
@@ -71,7 +72,7 @@ class Known:
 
 
 ZERO, LEAST, FALSE = Known(Kind.ZERO), Known(Kind.LEAST), Known(Kind.FALSE)
-OTHER = Known(Kind.OTHER)
+POSITIVE, OTHER = Known(Kind.POSITIVE), Known(Kind.OTHER)
 
 
 def gives_nothing_without(loop: LoopOp, mask: Operator) -> bool:
@@ -126,6 +127,12 @@ class Vanishing:
     """The domain of what is known where a mask is false (`semantics.Domain`)."""
 
     def number(self, value: Any) -> Known:
+        if isinstance(value, SymbolicDim):
+            return POSITIVE  # a size
+        if not isinstance(value, int | float):
+            return OTHER
+        if value > 0:
+            return POSITIVE
         return {0.0: ZERO, -float("inf"): LEAST}.get(value, OTHER)
 
     def add(self, a: Known, b: Known) -> Known:
@@ -137,10 +144,12 @@ class Vanishing:
         return a if b == ZERO or (a == LEAST and b != LEAST) else OTHER
 
     def mul(self, a: Known, b: Known) -> Known:
-        return ZERO if ZERO in (a, b) else OTHER
+        if ZERO in (a, b):
+            return ZERO
+        return LEAST if {a, b} == {LEAST, POSITIVE} else OTHER
 
     def div(self, a: Known, b: Known) -> Known:
-        return ZERO if a == ZERO else OTHER
+        return a if a == ZERO or (a == LEAST and b == POSITIVE) else OTHER
 
     def square(self, a: Known) -> Known:
         return ZERO if a == ZERO else OTHER
@@ -155,7 +164,7 @@ class Vanishing:
         return LEAST if a == ZERO else OTHER
 
     def sqrt(self, a: Known) -> Known:
-        return a if a == ZERO else OTHER
+        return a if a in (ZERO, POSITIVE) else OTHER
 
     def maximum(self, a: Known, b: Known) -> Known:
         return b if a == LEAST else a if b in (LEAST, a) else OTHER
