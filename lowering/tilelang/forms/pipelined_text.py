@@ -24,7 +24,7 @@ from cleave.dialects.itgraph.tmap import TMap
 from cleave.lowering.tilelang.body import Body
 from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
 from cleave.lowering.tilelang.kernel import KernelEmitter, factor
-from cleave.lowering.tilelang.text import EmissionError, call_lines, indented
+from cleave.lowering.tilelang.text import EmissionError, call_lines, grouped, indented
 
 MAX_GRID_DIMS = 3
 
@@ -192,7 +192,7 @@ class PipelinedEmitter(KernelEmitter):
         for position, range_ in enumerate(self.kernel.ranges):
             if StringAttr(range_.iterator) in self._descending:
                 block = self.names.fresh("block")
-                extent = factor(extents[position])
+                extent = grouped(extents[position])
                 decode.append(f"{names[position]} = {extent} - 1 - {block}")
                 names[position] = block
         while len(extents) > MAX_GRID_DIMS:
