@@ -8,6 +8,7 @@ loops, and slices. The function's `T.prim_func` is the wrap of the parallel leve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
