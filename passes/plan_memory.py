@@ -17,8 +17,10 @@ from cleave.passes.memory.placement import (
     default_specialization,
     default_threads,
     place_kernel,
+    require_narrow_operands,
     warps_along,
 )
+from cleave.passes.memory.slices import reload_slices
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class PlanMemoryPass(ModulePass):
     section 6.1 and appendix B).
 
     * A tile that only inner levels slice stays in GMEM (`gmem`); what a loop uses
-      without depending on its iterator is loaded once, where it is constant.
+      without depending on its iterator is loaded once, where it is constant. A slice
+      that may end beyond its tile is loaded from GMEM, which gives zeros there.
     * Matmul results are tensor-core fragments. Elementwise operators carry the fragment
       layout on; at others it stops.
     * Operands of tensor cores are loaded into swizzled SMEM. A computed left operand
@@ -64,12 +67,14 @@ class PlanMemoryPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for plan in op.ops:
             if isinstance(plan, PlanOp):
-                for kernel in plan.body.block.ops:
+                require_narrow_operands(plan)
+                for kernel in list(plan.body.block.ops):
                     if isinstance(kernel, KernelOp):
                         self.plan_kernel(kernel)
 
     def plan_kernel(self, kernel: KernelOp) -> None:
         """Plan one kernel in place."""
+        kernel = reload_slices(kernel)
         kernel.form = StringAttr("pipelined")
         kernel.threads = IntegerAttr(self.threads or default_threads(kernel), i64)
         kernel.attributes["warps"] = StringAttr(self.warps or warps_along(kernel))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import BlockArgument
+from xdsl.utils.exceptions import PassFailedException
 
+from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import Level, memory_of, plan_of, set_memory
@@ -20,6 +23,26 @@ WARPGROUP = 128
 WGMMA_ROWS = 64
 MAX_ACCUMULATORS = 192
 """Registers of a thread for matmul results, so that operands still fit beside them."""
+
+
+def require_narrow_operands(plan: PlanOp) -> None:
+    """
+    Raise PassFailedException for a matmul whose operands tensor cores would round
+    although nobody has said that they may.
+    """
+    for op in plan.walk():
+        if not isinstance(op, Operator) or not op.ON_TENSOR_CORES:
+            continue
+        for position, type_ in enumerate(op.operand_types):
+            element = type_.element_type
+            if element == f32 and op.params.get("precision") == "tf32":
+                continue
+            if element_bytes(element) > 2:
+                raise PassFailedException(
+                    f"'{op.name}' op: operand {position} is {type_}, but tensor cores "
+                    "multiply f16 and bf16, and f32 rounded to tf32: cast it, or say "
+                    "`precision tf32` of f32 operands"
+                )
 
 
 def place_kernel(kernel: KernelOp, layouts: Layouts) -> None:
