@@ -14,6 +14,8 @@ PASSES: dict[str, tuple[str, str]] = {
         "cleave.passes.superoptimize.superoptimize",
         "SuperoptimizePass",
     ),
+    "specialize": ("cleave.passes.specialize", "SpecializePass"),
+    "partition-split": ("cleave.passes.partition_split", "PartitionSplitPass"),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
     "sink-scales": ("cleave.passes.sink_scales", "SinkScalesPass"),
     "schedule-blocks": ("cleave.passes.schedule_blocks", "ScheduleBlocksPass"),
