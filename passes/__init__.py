@@ -8,6 +8,7 @@ if __name__ != "cleave.passes":
 # Each pass by its name on the command line: the module, which is that name in snake
 # case, and the `ModulePass` in it.
 PASSES: dict[str, tuple[str, str]] = {
+    "drop-shifts": ("cleave.passes.drop_shifts", "DropShiftsPass"),
     "infer-reduced-dims": ("cleave.passes.infer_reduced_dims", "InferReducedDimsPass"),
     "symbolize": ("cleave.passes.symbolize", "SymbolizePass"),
     "superoptimize": (
@@ -16,6 +17,7 @@ PASSES: dict[str, tuple[str, str]] = {
     ),
     "specialize": ("cleave.passes.specialize", "SpecializePass"),
     "partition-split": ("cleave.passes.partition_split", "PartitionSplitPass"),
+    "stabilize-exp": ("cleave.passes.stabilize_exp", "StabilizeExpPass"),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
     "sink-scales": ("cleave.passes.sink_scales", "SinkScalesPass"),
     "schedule-blocks": ("cleave.passes.schedule_blocks", "ScheduleBlocksPass"),

@@ -1,0 +1,105 @@
+"""
+Exponents whose maximum was already subtracted: their largest element is 0.
+
+What is added to and subtracted from what is compared term by term: an exponent is safe
+if it is a positive multiple of `x - m`, where m is the maximum of x over some dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import cast
+
+from xdsl.ir import SSAValue
+
+from cleave.dialects.algebra.operator import Operator
+from cleave.passes.exponents.degrees import Degree, Degrees, Moves, Obstacle, Sort
+from cleave.passes.exponents.forms import ZERO, Form, Term
+from cleave.passes.exponents.propagation import Propagation, dims_of, places_of
+
+
+class Sums(Degrees):
+    """Degrees in which a value that is no sum, and no multiple of one, is a term."""
+
+    def select(self, mask: Degree, a: Degree, b: Degree) -> Degree:
+        # The largest element may be one that the mask hides.
+        self.meet(Moves(Sort.OFFSET, a))
+        return super().select(mask, a, b)
+
+
+class Decomposition:
+    """Each value of a block as a sum of multiples of values that are no sums."""
+
+    def __init__(self, operators: Iterable[Operator]) -> None:
+        self._propagation = Propagation(Sums())
+        self._degrees: dict[SSAValue, Degree] = {}
+        self._maxima: dict[SSAValue, Form] = {}
+        """For a maximum: what it is the maximum of."""
+        for op in operators:
+            self._degrees[op.results[0]] = self._of(op)
+
+    def sum_of(self, value: SSAValue) -> Form:
+        return self._degree(value).offset
+
+    def is_shifted_by_maximum(self, exponent: SSAValue) -> bool:
+        """Whether an exponent is a positive multiple of `x - max(x)`."""
+        form = self.sum_of(exponent)
+        for term, coefficient in form:
+            inner = self._maximum_of(cast(SSAValue, term.shift.tensor))
+            if coefficient < 0 and inner and _is_multiple(form, inner, term):
+                return True
+        return False
+
+    def _degree(self, value: SSAValue) -> Degree:
+        if value not in self._degrees:
+            self._degrees[value] = self._term(value, self._propagation.leaf(value))
+        return self._degrees[value]
+
+    def _of(self, op: Operator) -> Degree:
+        operands = [self._degree(operand) for operand in op.operands]
+        result = op.results[0]
+        if op.REDUCTION == "max":
+            self._maxima[result] = operands[0].offset
+            return self._term(result, Degree(dims_of(result)))
+        try:
+            degree = self._propagation.result(op, operands)
+        except (Obstacle, NotImplementedError):
+            return self._term(result, Degree(dims_of(result)))
+        if degree.scale:
+            return self._term(result, Degree(dims_of(result)))
+        if degree.offset or _is_number(degree):
+            return degree
+        return self._term(result, degree)
+
+    def _term(self, value: SSAValue, degree: Degree) -> Degree:
+        shape = dims_of(value)
+        return replace(degree, offset=Form.of(value, places_of(shape)), scale=ZERO)
+
+    def _maximum_of(self, value: SSAValue) -> Form | None:
+        """What a value is the maximum of, over all dims where maxima are nested."""
+        form = self._maxima.get(value)
+        while form is not None and len(form.terms) == 1:
+            ((term, coefficient),) = form
+            inner = cast(SSAValue, term.shift.tensor)
+            if coefficient != 1 or inner not in self._maxima:
+                break
+            form = self._maxima[inner]
+        return form
+
+
+def _is_multiple(form: Form, source: Form, maximum: Term) -> bool:
+    """Whether `form` is `b * (source - m)` where its term with m has the factor -b."""
+    size = -form.terms[maximum]
+    multiple = {
+        Term(term.shift, term.powers * maximum.powers): coefficient * size
+        for term, coefficient in source
+    }
+    return form == Form({**multiple, maximum: -size})
+
+
+def _is_number(degree: Degree) -> bool:
+    factor = degree.factor
+    return factor is not None and not any(
+        base.places for base, _ in factor.powers.items
+    )
