@@ -376,6 +376,7 @@ class Div(Binary):
     """`a / b`."""
 
     name = "algebra.div"
+    INSTRUCTIONS: ClassVar = 10
     MEANING: ClassVar = meaning2(lambda np, a, b: a / b)
     LAW: ClassVar = law2(lambda domain, a, b: domain.div(a, b))
 
@@ -394,7 +395,6 @@ class Max(Binary):
     MEANING: ClassVar = meaning2(lambda np, a, b: np.maximum(a, b))
     LAW: ClassVar = law2(lambda domain, a, b: domain.maximum(a, b))
     TILELANG: ClassVar = "T.max({0}, {1})"
-    INSTRUCTIONS: ClassVar = 10
 
 
 @irdl_op_definition
