@@ -41,7 +41,8 @@ class PartitionSplitPass(ModulePass):
     Cut graphs with splits at the reductions over the parts (paper section 4).
 
     An operator's kernel is the number of such reductions on the longest path to it, the
-    reduction itself included. Each kernel becomes a graph; what is computed in one and
+    reduction itself included; a reference over the parts is taken in the kernel that
+    sums over them. Each kernel becomes a graph; what is computed in one and
     used in another goes through memory as f32. The attribute `kernel` says which kernel
     of which graph it is, and what its inputs and results are: inputs and outputs of the
     whole, or results of earlier kernels.
@@ -136,18 +137,28 @@ class _Partition:
         self.counts = {count for count, _ in splits}
         self.parts = {part for _, part in splits}
         self.numbers: dict[SSAValue, int] = {}
+        self._counts: dict[SSAValue, tuple[int, int]] = {}
+        """How many references and how many others lead to a value over the parts."""
         for op in graph.operators:
             self._number(op)
         self.kernels = 1 + max(self.numbers.values(), default=0)
 
     def _number(self, op: Operator) -> None:
-        operands = [self.numbers[v] for v in op.operands if v in self.numbers]
+        operands = [self._counts[v] for v in op.operands if v in self._counts]
         if not operands and (op.IS_VIEW or not op.operands):
             return
         over_parts = not op.IS_VIEW and not self.counts.isdisjoint(
             op.expression.reduced
         )
-        self.numbers[op.results[0]] = max(operands, default=0) + over_parts
+        references = max((n for n, _ in operands), default=0)
+        others = max((n for _, n in operands), default=0)
+        if over_parts and op.IS_REFERENCE:
+            references += 1
+        elif over_parts:
+            others += 1
+        (result,) = op.results
+        self._counts[result] = (references, others)
+        self.numbers[result] = max(references, others)
 
     def _crossing(self) -> list[SSAValue]:
         """The values that are computed in one kernel and used in another."""
