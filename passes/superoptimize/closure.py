@@ -10,7 +10,7 @@ has to be chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -27,7 +27,6 @@ from cleave.passes.superoptimize.graph import (
     Number,
     SearchGraph,
     Source,
-    SplitDim,
     Step,
     view_leaf,
 )
@@ -39,6 +38,7 @@ from cleave.passes.superoptimize.semantics import (
     Undefined,
 )
 from cleave.passes.superoptimize.space import Producer, Space, TypeId
+from cleave.passes.superoptimize.splitting import split_forms
 
 Kind: TypeAlias = tuple[TypeId, Class]
 """What decides whether a move on a value is worth evaluating."""
@@ -87,13 +87,9 @@ class Closure:
         sample: Sample,
         *,
         companions: Sequence[type[Operator]],
-        split: Callable[[int, SplitDim], Step],
         distribute: bool,
     ) -> None:
-        """
-        `companions` are operators to use beside the graph's own; `split(axis, dim)` is
-        the view that splits an axis.
-        """
+        """`companions` are operators to use beside the graph's own."""
         self.graph = graph
         self.dims = dims
         self.sample = sample
@@ -114,8 +110,8 @@ class Closure:
         self.outputs = self._add_graph([leaf.value for leaf in leaves])
         for leaf in graph.extra_leaves:
             self._add_leaf(leaf)
-            self._add_split_leaves(leaf, split)
-        split_leaves = [self._add_split_leaves(leaf, split) for leaf in graph.leaves]
+            self._add_split_leaves(leaf)
+        split_leaves = [self._add_split_leaves(leaf) for leaf in graph.leaves]
         forms = {
             position: (leaf, *parts)
             for position, (leaf, parts) in enumerate(
@@ -146,16 +142,10 @@ class Closure:
         self.space.add_node(cls, value)
         return Operand(value, type_, cls)
 
-    def _add_split_leaves(
-        self, leaf: Leaf, split: Callable[[int, SplitDim], Step]
-    ) -> list[Operand]:
+    def _add_split_leaves(self, leaf: Leaf) -> list[Operand]:
         """The leaf with one of its dims split, for every dim that may be."""
-        return [
-            self._add_leaf(leaf.seen_through(split(axis, by)))
-            for axis, dim in enumerate(leaf.shape)
-            for by in self.dims.splits
-            if dim == by.dim
-        ]
+        forms = split_forms(leaf, self.dims, self.space.rank)
+        return [self._add_leaf(form) for form in forms]
 
     def _add_graph(self, leaves: Sequence[int]) -> list[int]:
         """

@@ -8,7 +8,7 @@ graphs are the result, otherwise those of the first, and the outcome says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -21,7 +21,7 @@ from cleave.passes.superoptimize.derivations import (
 )
 from cleave.passes.superoptimize.extraction import Extraction
 from cleave.passes.superoptimize.field import TRIALS
-from cleave.passes.superoptimize.graph import Dims, SearchGraph, SplitDim, Step
+from cleave.passes.superoptimize.graph import Dims, SearchGraph
 from cleave.passes.superoptimize.limits import Clock, Limits
 from cleave.passes.superoptimize.sampling import draw
 from cleave.passes.superoptimize.semantics import Dim
@@ -45,8 +45,6 @@ class Options:
 
     companions: Sequence[type[Operator]]
     """Operators to use beside the graph's own."""
-    split: Callable[[int, SplitDim], Step]
-    """The view that splits an axis."""
     extra: int
     """How many more operators than the graph a candidate may have."""
     limits: Limits = field(default_factory=Limits)
@@ -129,7 +127,6 @@ def _attempt(
         dims,
         sample,
         companions=options.companions,
-        split=options.split,
         distribute=distribute,
     )
     closure.run(options.limits, clock)

@@ -24,7 +24,6 @@ from xdsl.utils.exceptions import PassFailedException
 from cleave.dialects.algebra.contraction import Matmul, ReduceSum
 from cleave.dialects.algebra.elementwise import Mul
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.algebra.views import Split
 
 if TYPE_CHECKING:
     from cleave.passes.superoptimize.importing import Imported
@@ -99,7 +98,6 @@ class SuperoptimizePass(ModulePass):
     def _candidates(self, graph: GraphOp) -> tuple[list[GraphOp], DictionaryAttr]:
         """The candidates for a graph, and what is to be said about the search."""
         from cleave.passes.superoptimize.exporting import Exporter
-        from cleave.passes.superoptimize.graph import Step
         from cleave.passes.superoptimize.importing import ImportFailed, import_graph
         from cleave.passes.superoptimize.limits import Limits
         from cleave.passes.superoptimize.search import Options, search
@@ -108,7 +106,6 @@ class SuperoptimizePass(ModulePass):
         where = f"{self.name}: graph @{graph.graph_name}"
         options = Options(
             companions=(Matmul, Mul, ReduceSum),
-            split=lambda axis, dim: Step.of(Split, {"dim": axis, "count": dim.count}),
             extra=_EXTRA[self.split] if self.extra is None else self.extra,
             limits=Limits(self.values, self.graphs, self.seconds),
             seed=self.seed,

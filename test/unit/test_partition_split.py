@@ -77,7 +77,7 @@ def execute_kernels(
         ("mha", 2),
         ("gqa", 2),
         ("mla_decode", 2),
-        ("attention_causal_lse", 4),
+        ("attention_causal_lse", 6),
         ("swiglu_halves", 7),
         ("lora", 13),
     ],

@@ -19,7 +19,6 @@ from cleave.dialects.algebra.contraction import Matmul, ReduceSum
 from cleave.dialects.algebra.elementwise import Mul
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
-from cleave.dialects.algebra.views import Split
 from cleave.passes.superoptimize.closure import Closure
 from cleave.passes.superoptimize.derivations import Derivations
 from cleave.passes.superoptimize.extraction import Extraction
@@ -152,7 +151,6 @@ def pruned_graphs(
         imported.dims(split=False),
         sample,
         companions=COMPANIONS,
-        split=lambda axis, dim: Step.of(Split, {"dim": axis, "count": dim.count}),
         distribute=True,
     )
     closure.run(Limits(), Clock(60))
