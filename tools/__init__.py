@@ -9,5 +9,9 @@ if __name__ != "cleave.tools":
 # `add_arguments(parser: ArgumentParser) -> None` and `run(args: Namespace) -> int`, the
 # exit code.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "compile": (
+        "cleave.tools.compile",
+        "Compile a graph to a kernel, check and time it",
+    ),
     "doctor": ("cleave.tools.doctor", "Say what is installed and what works with it"),
 }

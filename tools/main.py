@@ -7,7 +7,7 @@ from importlib import import_module
 
 import cleave
 from cleave.tools import COMMANDS
-from cleave.tools.errors import guarded, unknown
+from cleave.tools.errors import guarded, refuse, unknown
 
 
 def parser_for(command: str | None) -> argparse.ArgumentParser:
@@ -19,9 +19,11 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "-v", "--version", action="version", version=f"cleave {cleave.__version__}"
     )
+    parser.error = refuse
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (module, summary) in COMMANDS.items():
         subparser = commands.add_parser(name, help=summary, description=summary)
+        subparser.error = refuse  # argparse prints its message under all of the usage
         if name == command:
             import_module(module).add_arguments(subparser)
             subparser.add_argument(

@@ -19,6 +19,7 @@ from cleave.dialects.algebra.operator import is_float
 SPACING: Mapping[str, float] = {
     "bfloat16": 2.0**-7,
     "float16": 2.0**-10,
+    "tf32": 2.0**-10,
     "float32": 2.0**-23,
     "float64": 2.0**-52,
 }
@@ -80,11 +81,13 @@ def allowed_error(graph: GraphOp, operator_error: float) -> float:
     `operator_error` is that of the result when it is computed operator by operator.
     """
     types = [*graph.input_types, *graph.output_types]
+    precisions = [op.params.get("precision") for op in graph.operators]
     spacings = [
         SPACING[dtype_name(type_.element_type)]
         for type_ in types
         if is_float(type_.element_type)
     ]
+    spacings += [SPACING[precision] for precision in precisions if precision]
     return 2 * operator_error + max([*spacings, REORDERED_SUM])
 
 

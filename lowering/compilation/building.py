@@ -30,13 +30,16 @@ class Build:
 
     `built` is None without nvcc; then only the CUDA text is there. `kernels` has a dict
     for each `__global__` function, as JSON takes it. `faults` are reasons why kernels
-    are slower than planned; empty if they are legal in every respect.
+    are slower than planned; empty if they are legal in every respect. `only_lacks` says
+    that they lack instructions and nothing else: types and strides keep those from
+    being used, and other tile sizes would change nothing.
     """
 
     folder: Path
     built: BuiltPlan | None
     kernels: Sequence[dict[str, Any]]
     faults: Sequence[str]
+    only_lacks: bool = False
 
 
 def tilelang_is_installed() -> bool:
@@ -63,6 +66,7 @@ def build_module(source: str, hardware: Hardware, folder: Path) -> Build:
 
 def _judged(built: BuiltPlan, hardware: Hardware) -> Build:
     reports = [report for kernel in built.kernels for report in kernel.reports]
+    only_lacks = True
     for report in reports:
         # The report of a kernel that takes as much and has no fault but that.
         faultless = replace(
@@ -74,8 +78,9 @@ def _judged(built: BuiltPlan, hardware: Hardware) -> Build:
         )
         if too_large := legality(faultless, hardware):
             raise BuildError(f"{report.name}: {too_large[0]}")
+        only_lacks &= not legality(report, hardware)
     kernels = [report.literal() for report in reports]
-    return Build(built.folder, built, kernels, built.legality(hardware))
+    return Build(built.folder, built, kernels, built.legality(hardware), only_lacks)
 
 
 def _lowered(module: Path, hardware: Hardware, folder: Path) -> Build:

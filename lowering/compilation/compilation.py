@@ -41,6 +41,7 @@ from cleave.lowering.compilation.footprint import require_fit
 from cleave.lowering.compilation.pipeline import (
     NoProgramError,
     TileProgram,
+    prepare,
     schedule,
 )
 from cleave.lowering.compilation.reduced_sizes import GraphSizes
@@ -142,7 +143,7 @@ class _Compilation:
             except (BuildError, NoProgramError, ExecutionError) as error:
                 self._reject(choice, str(error))
             else:
-                if not candidate.build.faults:
+                if not candidate.build.faults or candidate.build.only_lacks:
                     for other in candidates:
                         self._reject(other.choice, other.build.faults[0])
                     return candidate
@@ -157,11 +158,17 @@ class _Compilation:
 
     def _programs(self) -> Iterator[tuple[Choice, TileProgram, str]]:
         """The configurations that have a program which fits, as far as can be told."""
-        for choice in choices_for(self.graph, self.wanted, self.hardware):
+        with self._timed("schedule"):
+            try:
+                prepared = prepare(self.graph)
+            except NoProgramError as error:
+                raise CompilationError(f"@{self.graph.graph_name}: {error}") from error
+            choices = choices_for(prepared.graph, self.wanted, self.hardware)
+        for choice in choices:
             self.progress(f"schedule: {choice.configuration}")
             try:
                 with self._timed("schedule"):
-                    program = schedule(self.graph, choice.configuration)
+                    program = schedule(prepared, choice.configuration)
                     source = program.source(fast_math=self.wanted.fast_math)
                     require_fit(program.plan, self.hardware)
             except NoProgramError as error:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from xdsl.passes import ModulePass
 
-from cleave.passes.insert_casts import InsertCastsPass
 from cleave.passes.plan_memory import PlanMemoryPass
 from cleave.passes.schedule_blocks import ScheduleBlocksPass
+from cleave.passes.schedule_masks import ScheduleMasksPass
 from cleave.passes.schedule_reductions import ScheduleReductionsPass
 
 
@@ -30,20 +30,15 @@ class Configuration:
     swizzle: int = 0
 
     def passes(self) -> list[ModulePass]:
-        """The passes that make planned tile programs of graphs."""
+        """The passes that make planned tile programs of prepared graphs."""
         return [
-            InsertCastsPass(),
             ScheduleBlocksPass(tile=tiles_text(self.tile)),
             ScheduleReductionsPass(tile=tiles_text(self.reduce)),
+            ScheduleMasksPass(),
             PlanMemoryPass(
                 threads=self.threads, stages=self.stages, swizzle=self.swizzle
             ),
         ]
-
-    @property
-    def pipeline(self) -> str:
-        """The same passes as `cleave-opt -p` takes them."""
-        return ",".join(str(pass_.pipeline_pass_spec()) for pass_ in self.passes())
 
     def __str__(self) -> str:
         threads = f"{self.threads} threads" if self.threads else "default threads"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from cleave.dialects.algebra.graph import GraphOp
@@ -14,6 +16,10 @@ from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.compilation.configuration import Configuration
 from cleave.lowering.tilelang.module import emit_module
 from cleave.lowering.tilelang.text import EmissionError
+from cleave.passes.drop_shifts import DropShiftsPass
+from cleave.passes.insert_casts import InsertCastsPass
+from cleave.passes.sink_scales import SinkScalesPass
+from cleave.passes.stabilize_exp import StabilizeExpPass
 
 INPUT = "input"
 """The name of the stage before all passes."""
@@ -24,13 +30,21 @@ class NoProgramError(Exception):
 
 
 @dataclass(frozen=True)
-class TileProgram:
+class PreparedGraph:
     """
-    A graph, scheduled and planned under a configuration.
+    A graph as it is scheduled, whatever the tiles: exponents are safe, casts explicit.
 
     `stages` has the IR text after each pass by the pass's name, in order, and before
     them that of the graph, as `input`.
     """
+
+    stages: Mapping[str, str]
+    graph: GraphOp
+
+
+@dataclass(frozen=True)
+class TileProgram:
+    """A graph, scheduled and planned under a configuration; `stages` from the start."""
 
     configuration: Configuration
     stages: Mapping[str, str]
@@ -48,33 +62,62 @@ class TileProgram:
             raise NoProgramError(str(error)) from error
 
 
-def schedule(graph: GraphOp, configuration: Configuration) -> TileProgram:
+def graph_passes() -> list[ModulePass]:
+    """The passes over graphs that come before there are tiles."""
+    return [DropShiftsPass(), StabilizeExpPass(), InsertCastsPass(), SinkScalesPass()]
+
+
+def pipeline(configuration: Configuration) -> str:
+    """All passes of a configuration, as `cleave-opt -p` takes them."""
+    passes = [*graph_passes(), *configuration.passes()]
+    return ",".join(str(pass_.pipeline_pass_spec()) for pass_ in passes)
+
+
+def prepare(graph: GraphOp) -> PreparedGraph:
+    """
+    Run the passes over graphs on a copy of one.
+
+    Raises NoProgramError where one of them refuses the graph or leaves invalid IR.
+    """
+    stages, prepared = _run(graph, graph_passes())
+    assert isinstance(prepared, GraphOp)
+    return PreparedGraph({INPUT: _text(graph), **stages}, prepared)
+
+
+def schedule(prepared: PreparedGraph, configuration: Configuration) -> TileProgram:
     """
     Run the passes of a configuration on a copy of a graph.
 
-    Raises NoProgramError where a pass refuses the graph or leaves invalid IR.
+    Raises NoProgramError where one of them refuses the graph or leaves invalid IR.
     """
+    stages, plan = _run(prepared.graph, configuration.passes())
+    assert isinstance(plan, PlanOp)
+    return TileProgram(configuration, {**prepared.stages, **stages}, plan)
+
+
+def _run(
+    graph: GraphOp, passes: Sequence[ModulePass]
+) -> tuple[dict[str, str], Operation]:
+    """What a copy of a graph becomes, and the text after each pass."""
     ctx = Context()  # none of the passes asks it for anything
     module = ModuleOp([graph.clone()])
-    stages = {INPUT: _text(module)}
-    for pass_ in configuration.passes():
+    stages: dict[str, str] = {}
+    for pass_ in passes:
         try:
             pass_.apply(ctx, module)
+            module.verify()
         except PassFailedException as error:
             raise NoProgramError(f"{pass_.name}: {error}") from error
-        try:
-            module.verify()
         except VerifyException as error:
             raise NoProgramError(
                 f"pass '{pass_.name}' left an invalid operation: {error}"
             ) from error
-        stages[pass_.name] = _text(module)
-    (plan,) = module.ops
-    if not isinstance(plan, PlanOp):
-        raise NoProgramError(f"the passes left '{plan.name}', no itgraph.plan")
-    return TileProgram(configuration, stages, plan)
+        (only,) = module.ops
+        stages[pass_.name] = _text(only)
+    (only,) = module.ops
+    only.detach()
+    return stages, only
 
 
-def _text(module: ModuleOp) -> str:
-    """The graphs or plans of a module, which says nothing else."""
-    return "\n".join(str(op) for op in module.ops) + "\n"
+def _text(op: Operation) -> str:
+    return f"{op}\n"

@@ -2,10 +2,9 @@
 Small sizes on which a tile program can be executed tile by tile, and means the same.
 
 A program relies on what was true of the sizes that it was scheduled for: the facts, a
-loop of several steps, or a tile that divides its dim, whose tail nobody masks. And a
-graph means something else where a dim such as `L - M`, the diagonal of a mask, becomes
-negative. So sizes are made smaller one after the other, each as far as all of that
-stays true.
+dim of several tiles, or a tile that divides its dim, so that nobody masks a tail. And
+where `L - M` is the diagonal of a mask, the sign of that decides what is left out. So
+sizes are made smaller one after the other, each as far as all of that stays true.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.dims import Dim, SymbolicDim, evaluate, names_of
+from cleave.dialects.dims import Dim, SymbolicDim, evaluate, names_of, symbol
 from cleave.dialects.facts import Fact
 from cleave.lowering.compilation.configuration import Configuration
 
@@ -78,10 +77,16 @@ class GraphSizes:
         # A size may be held up by one that only shrinks after it.
         for _ in range(2):
             for name in self.free:
-                for candidate in candidates(name):
-                    if candidate >= sizes[name]:
-                        continue
-                    tried = _settled({**sizes, name: candidate}, self.derived)
+                alike = [other for other in self.free if sizes[other] == sizes[name]]
+                moves = [
+                    dict.fromkeys(moved, candidate)
+                    for candidate in candidates(name)
+                    if candidate < sizes[name]
+                    # Dims that are equal may have to stay so.
+                    for moved in ([name], alike)
+                ]
+                for move in moves:
+                    tried = _settled({**sizes, **move}, self.derived)
                     if all(_holds(fact, tried) for fact in self.facts) and holds(tried):
                         sizes = tried
                         break
@@ -90,41 +95,45 @@ class GraphSizes:
 
 @dataclass(frozen=True)
 class SignedParams:
-    """Symbolic parameters of operators, and which of them are negative."""
+    """Symbolic parameters of operators, and whether they are below, 0, or above."""
 
-    negative: Mapping[SymbolicDim, bool]
+    signs: Mapping[SymbolicDim, int]
 
     @classmethod
     def of(cls, graph: GraphOp, sizes: Mapping[str, int]) -> SignedParams:
         dims = [value for op in graph.operators for value in op.params.values()]
         return cls(
-            {d: evaluate(d, sizes) < 0 for d in dims if isinstance(d, SymbolicDim)}
+            {d: _sign(evaluate(d, sizes)) for d in dims if isinstance(d, SymbolicDim)}
         )
 
     def keep(self, sizes: Mapping[str, int]) -> bool:
         """Whether they have the same signs under other sizes."""
-        return all(
-            (evaluate(dim, sizes) < 0) == negative
-            for dim, negative in self.negative.items()
-        )
+        return all(_sign(evaluate(d, sizes)) == sign for d, sign in self.signs.items())
 
 
 def reduced_sizes(graph: GraphOp, configuration: Configuration) -> dict[str, int]:
     """Small sizes for a program that was scheduled for the sizes of the graph."""
-    reduced = list(_reduced(graph, configuration))
+    divided = [*_reduced(graph, configuration)]
+    divided += [(symbol(name), tile) for name, tile in configuration.tile.items()]
     original = GraphSizes.of(graph)
     signed = SignedParams.of(graph, original.sizes)
-    relations = [_relation(*each, original.sizes) for each in reduced]
+    relations = [_relation(*each, original.sizes) for each in divided]
 
     def candidates(name: str) -> Sequence[int]:
-        if step := configuration.reduce.get(name):
-            counts = (2, 3, 4, 6, 8, 12, 16, 32)
-            return [n for c in counts for n in (c * step, c * step - step // 2)]
-        return _candidates(name, configuration)
+        tiles = (configuration.reduce.get(name), configuration.tile.get(name))
+        counts = (2, 3, 4, 6, 8, 12, 16, 32)
+        return [
+            size
+            for tile in tiles
+            if tile is not None
+            for count in counts
+            for size in (count * tile - tile // 3, count * tile)
+        ] or [LARGEST_WHOLE]
 
     def holds(sizes: Mapping[str, int]) -> bool:
-        loops = [_relation(*each, sizes) for each in reduced]
-        return relations == loops and signed.keep(sizes)
+        return signed.keep(sizes) and relations == [
+            _relation(*each, sizes) for each in divided
+        ]
 
     return original.shrunk(candidates, holds)
 
@@ -133,26 +142,11 @@ def sizes_with_tails(graph: GraphOp, configuration: Configuration) -> dict[str, 
     """Small sizes for which the last step of loops is not full, where facts allow."""
 
     def candidates(name: str) -> Sequence[int]:
-        if step := configuration.reduce.get(name):
-            return [step + step // 2 + 1]
-        return _candidates(name, configuration)
+        tile = configuration.reduce.get(name) or configuration.tile.get(name)
+        return [tile + max(1, tile // 3) if tile is not None else LARGEST_WHOLE]
 
     original = GraphSizes.of(graph)
     return original.shrunk(candidates, SignedParams.of(graph, original.sizes).keep)
-
-
-def has_full_loops(graph: GraphOp, configuration: Configuration) -> bool:
-    """Whether some loop over a reduced dim has no tail, so that nothing masks one."""
-    sizes = GraphSizes.of(graph).sizes
-    relations = [_relation(*each, sizes) for each in _reduced(graph, configuration)]
-    return any(several and full for several, full in relations)
-
-
-def _candidates(name: str, configuration: Configuration) -> Sequence[int]:
-    if tile := configuration.tile.get(name):
-        # Several threadblocks, of which the last has a part of a tile.
-        return [tile + max(1, tile // 3)]
-    return [LARGEST_WHOLE]
 
 
 def _reduced(graph: GraphOp, configuration: Configuration) -> Iterator[tuple[Dim, int]]:
@@ -164,8 +158,12 @@ def _reduced(graph: GraphOp, configuration: Configuration) -> Iterator[tuple[Dim
                 yield extent, configuration.reduce[name]
 
 
+def _sign(value: int) -> int:
+    return (value > 0) - (value < 0)
+
+
 def _relation(extent: Dim, step: int, sizes: Mapping[str, int]) -> tuple[bool, bool]:
-    """Whether a loop has several steps, and whether its last one is full."""
+    """Whether a dim has several tiles, and whether the last one is full."""
     size = evaluate(extent, sizes)
     return size > step, size % step == 0
 

@@ -11,6 +11,7 @@ from typing import Any
 import cleave
 from cleave.lowering.compilation.accuracy import NumericCheck
 from cleave.lowering.compilation.configuration import Configuration
+from cleave.lowering.compilation.pipeline import pipeline
 from cleave.lowering.hardware import Hardware
 
 PACKAGES = ("xdsl", "numpy", "torch", "tilelang")
@@ -61,7 +62,7 @@ class Report:
             "chosen": {
                 **_choice(configuration),
                 "threads": self.threads,
-                "pipeline": configuration.pipeline,
+                "pipeline": pipeline(configuration),
                 "why": list(self.why),
             },
             "checked": check.method,

@@ -22,9 +22,8 @@ from cleave.lowering.compilation.accuracy import (
     is_usable,
     relative_error,
 )
-from cleave.lowering.compilation.pipeline import TileProgram, schedule
+from cleave.lowering.compilation.pipeline import TileProgram, prepare, schedule
 from cleave.lowering.compilation.reduced_sizes import (
-    has_full_loops,
     reduced_sizes,
     sizes_with_tails,
 )
@@ -46,20 +45,21 @@ MOST_ELEMENTS = 1 << 24
 
 def check_tiles(graph: GraphOp, program: TileProgram) -> NumericCheck:
     """
-    Execute a tile program as it is, on sizes for which it is right; and if its loops
-    have no tails, also one that was scheduled in the same way for sizes with tails.
+    Execute a tile program as it is, on sizes for which it is right, and then one that
+    was scheduled in the same way for sizes where all tiles have tails.
 
     Raises ExecutionError if no sizes are small enough.
     """
     configuration = program.configuration
     sizes = reduced_sizes(graph, configuration)
     checked = _Execution(graph, sizes).check(program.plan)
-    if checked.reasons or not has_full_loops(graph, configuration):
+    if checked.reasons:
         return checked
     with_tails = sizes_with_tails(graph, configuration)
     bound = graph.clone()
     _bind(bound, with_tails, graph.symbol_names)
-    tails = _Execution(graph, with_tails).check(schedule(bound, configuration).plan)
+    program = schedule(prepare(bound), configuration)
+    tails = _Execution(graph, with_tails).check(program.plan)
     return tails if tails.reasons else checked
 
 

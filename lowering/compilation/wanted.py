@@ -12,7 +12,6 @@ from cleave.lowering.compilation.default_configurations import (
     default_configurations,
 )
 from cleave.lowering.hardware import Hardware
-from cleave.passes.insert_casts import insert_casts
 from cleave.passes.schedule_blocks import schedule_blocks
 from cleave.passes.schedule_reductions import schedule_reductions
 from cleave.passes.scheduling.tiles import parse_tiles
@@ -84,19 +83,17 @@ def stated_tiles(tiles: str | Mapping[str, int] | None) -> Mapping[str, int] | N
 
 def choices_for(graph: GraphOp, wanted: Wanted, hardware: Hardware) -> list[Choice]:
     """
-    The configurations to try, best first: those of the default rule, but for what is
-    stated.
+    The configurations to try for a prepared graph, best first: those of the default
+    rule, but for what is stated.
 
     Raises PassFailedException for a tile of a symbol that the graph does not have, or
     that is no dim which can be divided.
     """
-    rounded = graph.clone()
-    insert_casts(rounded)
-    plan = schedule_blocks(rounded, dict(wanted.tile or {}))
+    plan = schedule_blocks(graph, dict(wanted.tile or {}))
     if wanted.reduce is not None:
         schedule_reductions(plan, dict(wanted.reduce))
     if wanted.tile is not None and wanted.reduce is not None:
         stages = Configuration(wanted.tile, wanted.reduce)
         return [wanted.of(Choice(stages, ()))]
-    choices = [wanted.of(c) for c in default_configurations(rounded, hardware)]
+    choices = [wanted.of(c) for c in default_configurations(graph, hardware)]
     return [c for i, c in enumerate(choices) if c not in choices[:i]]

@@ -1,0 +1,77 @@
+"""`cleave compile`: a graph of a file to a kernel, checked and timed."""
+
+import argparse
+import json
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", help="IR with an algebra.graph; - for stdin"
+    )
+    parser.add_argument(
+        "-g", "--graph", metavar="NAME", help="which graph, where there are several"
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        metavar="DIR",
+        type=Path,
+        help="keep the IR of every stage, the generated source, the build, the report",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object and nothing else"
+    )
+    parser.add_argument(
+        "--require-gpu", action="store_true", help="fail if the kernel cannot run here"
+    )
+    chosen = parser.add_argument_group(
+        "choices", "What is not stated is chosen by a simple rule, which is reported."
+    )
+    chosen.add_argument(
+        "--tile",
+        metavar="'H=1 M=128'",
+        help="tile sizes of output dims; a dim that is not named stays whole",
+    )
+    chosen.add_argument(
+        "--reduce", metavar="'L=128'", help="the same of reduced dims, for loops"
+    )
+    chosen.add_argument(
+        "--threads", type=int, metavar="N", help="threads of a threadblock that compute"
+    )
+    chosen.add_argument(
+        "--stages", type=int, metavar="N", help="stages of the software pipeline"
+    )
+    chosen.add_argument(
+        "--swizzle", type=int, metavar="N", help="panel width of L2 rasterization"
+    )
+    chosen.add_argument(
+        "--fast-math", action="store_true", help="approximate division and roots"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0; whatever keeps a graph from being compiled is raised."""
+    from cleave.lowering.compilation.compilation import compile_graph
+    from cleave.lowering.compilation.wanted import Wanted, stated_tiles
+    from cleave.tools.compile_report import print_report
+    from cleave.tools.graph_file import read_graph
+    from cleave.tools.progress import progress
+
+    wanted = Wanted(
+        stated_tiles(args.tile),
+        stated_tiles(args.reduce),
+        args.threads,
+        args.stages,
+        args.swizzle,
+        args.fast_math,
+        args.require_gpu,
+    )
+    graph = read_graph(args.file, args.graph)
+    with progress() as step:
+        compiled = compile_graph(graph, wanted, out_dir=args.out, progress=step)
+    if args.json:
+        print(json.dumps(compiled.json(), indent=2))
+    else:
+        print_report(compiled.report, args.out)
+    return 0

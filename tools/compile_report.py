@@ -1,0 +1,78 @@
+"""The report of `cleave compile` for people."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cleave.lowering.compilation.accuracy import NumericCheck
+from cleave.lowering.compilation.report import Report
+
+WORD = 10
+"""Columns of the words on the left."""
+SHOWN = 3
+"""Rejected configurations that are shown."""
+
+
+def print_report(report: Report, out_dir: Path | None) -> None:
+    """Print it line by line, with the words on the left in bold on a terminal."""
+    console = Console(highlight=False, soft_wrap=True)
+    lines = [*report_lines(report)]
+    if out_dir is not None:
+        lines.append(("files", str(out_dir)))
+    for word, text in lines:
+        console.print(Text.assemble((f"{word:{WORD}}", "bold"), text))
+
+
+def report_lines(report: Report) -> Iterator[tuple[str, str]]:
+    """What there is to say, each under a word; more lines on it have none."""
+    sizes = ", ".join(f"{n} = {s or 'dynamic'}" for n, s in report.sizes.items())
+    yield "graph", f"@{report.graph}" + (f" with {sizes}" if sizes else "")
+    yield "GPU", report.device or f"none, so for {report.hardware.name}"
+    yield "chosen", str(report.configuration)
+    for reason in report.why:
+        yield "", reason
+    for number, rejection in enumerate(report.rejected[-SHOWN:]):
+        word = "" if number else "rejected"
+        yield word, f"{rejection.configuration}: {rejection.reason}"
+    if (more := len(report.rejected) - SHOWN) > 0:
+        yield "", f"and {more} before"
+    for kernel in report.kernels:
+        yield "kernel", _kernel(kernel)
+    for fault in report.faults:
+        yield "fault", fault
+    yield "checked", _check(report.check)
+    if report.measured_ms is not None:
+        yield "measured", f"{report.measured_ms:.4f} ms"
+    else:
+        yield "measured", f"no: {report.not_measured}"
+    yield "took", ", ".join(f"{n} {s:.1f} s" for n, s in report.seconds.items())
+
+
+def _kernel(kernel: Mapping[str, Any]) -> str:
+    threads = f"{kernel['name']}: {kernel['threads']} threads"
+    if "registers" not in kernel:
+        smem = f"{kernel['dynamic_smem_bytes'] / 1024:.0f} KiB of SMEM"
+        return f"{threads}, {smem}; CUDA text only, for there is no nvcc"
+    registers = f"{kernel['registers']} registers"
+    if raised := kernel["raised_registers"]:
+        registers += f", raised to {raised} in consumers"
+    smem = (kernel["static_smem_bytes"] + kernel["dynamic_smem_bytes"]) / 1024
+    used = [family for family, count in kernel["instructions"].items() if count]
+    families = ", ".join(used) or "no tensor cores"
+    return f"{threads}, {registers}, {smem:.0f} KiB of SMEM; {families}"
+
+
+def _check(check: NumericCheck) -> str:
+    how = {
+        "numpy-tiles": "tile by tile in NumPy, not on a GPU",
+        "device": "on the GPU",
+    }[check.method]
+    sizes = ", ".join(f"{name} = {size}" for name, size in check.sizes.items())
+    on = f" with {sizes}" if sizes else ""
+    return (
+        f"{how}{on}, inputs {check.drawing}: relative error {check.max_error:.2g} "
+        f"to float64, allowed {check.max_allowed:.2g}"
+    )
