@@ -16,6 +16,7 @@ from cleave.passes.memory.layouts import infer_layouts
 from cleave.passes.memory.placement import (
     default_specialization,
     default_threads,
+    drop_copies_in_place,
     place_kernel,
     require_narrow_operands,
     warps_along,
@@ -82,6 +83,7 @@ class PlanMemoryPass(ModulePass):
         kernel.attributes["specialization"] = StringAttr(specialization)
         insert_copies(kernel, infer_layouts(kernel))
         place_kernel(kernel, infer_layouts(kernel))
+        drop_copies_in_place(kernel)
         kernel.stages = IntegerAttr(self.stages, i64)
         if self.swizzle:
             kernel.swizzle = IntegerAttr(self.swizzle, i64)

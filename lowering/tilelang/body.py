@@ -84,6 +84,10 @@ class Body:
 
     def emit(self, op: Operator) -> None:
         (result,) = op.results
+        held = self.places.get(op.operands[0]) if op.KEEPS_ORDER else None
+        if isinstance(held, Buffer):
+            self.places[result] = held.reshaped(op.result_type.dims, self.spelling)
+            return
         is_written_in_place = self._is_inline(op) or self._number(result) is not None
         if result in self.places or is_written_in_place:
             return

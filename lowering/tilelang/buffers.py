@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute
 
@@ -83,8 +83,10 @@ class Buffer:
         if self.window is None:
             indices = [positions[axis] for axis in self.kept]
         else:
-            starts = self.window.starts.items()
-            indices = [_sum_text(start, positions[axis]) for axis, start in starts]
+            indices = [
+                start if axis is None else _sum_text(start, positions[axis])
+                for axis, start in self.window.starts
+            ]
         return f"{self.name}[{', '.join(indices or ['0'])}]"
 
     def part(self, tmap: TMap, spelling: Spelling) -> Buffer:
@@ -92,16 +94,30 @@ class Buffer:
         if self.window is None:
             axes = self.kept
         else:
-            axes, tmap = tuple(self.window.starts), self.window.tmap.then(tmap)
+            axes, tmap = self.window.axes, self.window.tmap.then(tmap)
+        kept = spelling.kept(tmap.tile)
         names = {name for dim in tmap.offsets for name in spelling.local_names(dim)}
         window = Window(
             tmap,
+            axes,
             f"[{', '.join(_ranges(tmap, axes, spelling))}]" if axes else "",
-            {axis: spelling.dim(tmap.offsets[axis]) for axis in axes},
+            tuple(
+                (axis if axis in kept else None, spelling.dim(tmap.offsets[axis]))
+                for axis in axes
+            ),
             tuple(sorted(names)),
         )
-        kept = spelling.kept(tmap.tile)
         return Buffer(self.name, tmap.tile, kept, self.element, self.memory, window)
+
+    def reshaped(self, dims: tuple[Dim, ...], spelling: Spelling) -> Buffer:
+        """The same buffer for a tile with other dims of size 1."""
+        kept = spelling.kept(dims)
+        window = self.window
+        if window is not None:
+            axes = dict(zip(self.kept, kept, strict=True))
+            starts = tuple((axes.get(a) if a else a, s) for a, s in window.starts)
+            window = replace(window, starts=starts)
+        return replace(self, dims=dims, kept=kept, window=window)
 
 
 @dataclass(frozen=True)
@@ -109,10 +125,15 @@ class Window:
     """Which part of an allocated tile a buffer is."""
 
     tmap: TMap
+    axes: tuple[int, ...]
+    """The axes that the allocated tile has."""
     slice: str
     """`[0:64, i * 32 : (i + 1) * 32]`."""
-    starts: Mapping[int, str]
-    """For each axis that the tile has, where the part begins."""
+    starts: tuple[tuple[int | None, str], ...]
+    """
+    For each of them the axis of the part, None where that is of size 1, and where the
+    part begins.
+    """
     iterators: tuple[str, ...]
     """The iterators that move it."""
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.dtypes import dtype_name
 from cleave.dialects.algebra.generators import Constant
@@ -169,6 +169,7 @@ class KernelEmitter:
     def function(self, prim_func: Sequence[str]) -> list[str]:
         """The function that returns the kernel: dynamic dims, macros, `T.prim_func`."""
         lines = [f'{name} = T.dynamic("{name}")' for name in self.context.dynamic]
+        lines += [""] if lines else []
         lines += [*self.macros, *prim_func, "return kernel"]
         return [f"def {self.context.function}():", *indented(lines)]
 

@@ -9,9 +9,10 @@ from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.dtypes import dtype_name
 from cleave.dialects.algebra.operator import Operator
-from cleave.dialects.dims import Dim
+from cleave.dialects.dims import Dim, symbol
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
+from cleave.dialects.itgraph.level import memory_of
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.itgraph.tmap import names_in
 from cleave.dialects.tensor import TensorType
@@ -124,7 +125,12 @@ class _ModuleEmitter:
         self.tensors[value] = self.names.fresh(name)
 
     def _kernel(self, kernel: KernelOp, number: int) -> KernelText:
+        shapes = [dim for type_ in self.plan.input_types for dim in type_.dims]
         for name in self.dynamic:
+            if symbol(name) not in shapes:
+                raise EmissionError(
+                    f"{name} has no value and is the dim of no argument; bind it first"
+                )
             if any(name in _names_of_type(tile) for tile in _tiles(kernel)):
                 raise EmissionError(f"tile size {name} has no value; bind it first")
         form = form_of(kernel)
@@ -195,11 +201,17 @@ class _ModuleEmitter:
 
 
 def _tiles(kernel: KernelOp) -> list[SSAValue]:
-    return [
+    """What a kernel has on chip."""
+    values = [
         value
         for op in kernel.walk()
-        if op is not kernel
         for value in (*op.results, *(arg for r in op.regions for arg in r.block.args))
+    ]
+    memories = [memory_of(value) for value in values]
+    return [
+        value
+        for value, memory in zip(values, memories, strict=True)
+        if memory is not None and memory.space != "gmem"
     ]
 
 

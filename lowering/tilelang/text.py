@@ -12,7 +12,7 @@ from cleave.dialects.dims import Call, Dim, Term, terms_of
 
 WIDTH = 88
 INDENT = "    "
-VARIABLES = ("i", "j", "u", "w")
+VARIABLES = ("i", "j", "ii", "jj")
 """Loop variables of elementwise statements."""
 
 
@@ -49,7 +49,7 @@ def _atom_text(atom: str | Call, names: Mapping[str, str]) -> str:
     if atom.kind in ("ceildiv", "min", "max"):
         return f"T.{atom.kind}({', '.join(args)})"
     symbol = "//" if atom.kind == "floordiv" else "%"
-    return f"({grouped(args[0])} {symbol} {grouped(args[1])})"
+    return f"{grouped(args[0])} {symbol} {grouped(args[1])}"
 
 
 def grouped(text: str) -> str:

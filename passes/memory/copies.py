@@ -74,6 +74,8 @@ def is_view(value: SSAValue) -> bool:
 def is_shared(value: SSAValue) -> bool:
     """Whether a value is in SMEM: loaded for it, or copied there."""
     owner = value.owner
+    if isinstance(owner, Operator) and owner.KEEPS_ORDER:
+        return is_shared(owner.operands[0])
     return is_view(value) or (
         isinstance(owner, Copy) and owner.params["memory"].space == "smem"
     )

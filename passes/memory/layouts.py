@@ -45,6 +45,9 @@ def _infer_block(block: Block, layouts: Layouts) -> None:
         elif isinstance(op, Copy):
             if op.params["memory"].space == "rmem":
                 layouts[op.results[0]] = op.params["memory"].layout
+        elif isinstance(op, Operator) and op.KEEPS_ORDER:
+            if op.operands[0] in layouts:
+                layouts[op.results[0]] = layouts[op.operands[0]]
         elif isinstance(op, Operator) and op.operands:
             layouts[op.results[0]] = _layout_of(op, layouts)
 

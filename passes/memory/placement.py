@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from xdsl.dialects.builtin import f32
-from xdsl.ir import BlockArgument
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.dtypes import element_bytes
@@ -56,7 +57,10 @@ def place_kernel(kernel: KernelOp, layouts: Layouts) -> None:
                 set_memory(state, Memory("rmem", layouts[state]))
         elif isinstance(op, Operator) and op.operands and not isinstance(op, Copy):
             result = op.results[0]
-            set_memory(result, Memory("rmem", layouts[result]))
+            if op.KEEPS_ORDER:
+                set_memory(result, memory_of(op.operands[0]))
+            else:
+                set_memory(result, Memory("rmem", layouts[result]))
 
 
 def _view_memory(level: Level, argument: BlockArgument, layouts: Layouts) -> Memory:
@@ -64,13 +68,11 @@ def _view_memory(level: Level, argument: BlockArgument, layouts: Layouts) -> Mem
     held = memory_of(source)
     if held is not None and held.space != "gmem":
         return held  # a part of a tile that is on chip already
-    readers = [
-        use.operation for use in argument.uses if isinstance(use.operation, Operator)
-    ]
-    is_sliced = any(isinstance(use.operation, Level) for use in argument.uses)
-    if not readers:
-        only_stored = not is_sliced and bool(argument.uses)
-        return Memory("rmem", "linear") if only_stored else Memory("gmem")
+    if all(isinstance(use.operation, Level) for use in argument.uses):
+        return Memory("gmem")
+    users = _users(argument)
+    readers = [user for user in users if isinstance(user, Operator)]
+    is_sliced = any(isinstance(user, Level) for user in users)
     if any(reader.ON_TENSOR_CORES for reader in readers):
         return Memory("smem", "swizzled")
     # A load inside of a loop is overlapped with the steps before it, which needs SMEM;
@@ -81,6 +83,25 @@ def _view_memory(level: Level, argument: BlockArgument, layouts: Layouts) -> Mem
     if is_sliced or isinstance(level, LoopOp) or meets_fragment:
         return Memory("smem", "linear")
     return Memory("rmem", "linear")
+
+
+def _users(value: SSAValue) -> list[Operation]:
+    """What uses a value, also under another shape."""
+    users: list[Operation] = []
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, Operator) and op.KEEPS_ORDER:
+            users += _users(op.results[0])
+        else:
+            users.append(op)
+    return users
+
+
+def drop_copies_in_place(kernel: KernelOp) -> None:
+    """Erase copies of what is where it is wanted already."""
+    for op in list(kernel.walk()):
+        if isinstance(op, Copy) and memory_of(op.source) == op.memory.data:
+            Rewriter.replace_op(op, [], [op.source])
 
 
 def default_threads(kernel: KernelOp) -> int:
