@@ -85,8 +85,11 @@ def _in_element_type(
 class _Array(torch.Tensor):
     """A tensor with those methods that NumPy's arrays have under another meaning."""
 
-    def max(self, axis: int, keepdims: bool) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.amax(dim=axis, keepdim=keepdims)
+    def max(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, axis: int, keepdims: bool, initial: float | None = None
+    ) -> torch.Tensor:
+        largest = self.amax(dim=axis, keepdim=keepdims)
+        return largest if initial is None else largest.clamp(min=initial)
 
     def transpose(self, axes: Sequence[int]) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.permute(*axes)
