@@ -15,9 +15,18 @@ config.test_exec_root = os.path.join(config.test_source_root, ".lit")
 
 # lit's own workers fill the cores.
 config.environment["OMP_NUM_THREADS"] = "1"
+config.environment["UPDATE_GOLDEN"] = os.environ.get("UPDATE_GOLDEN", "")
 config.environment["PYTHONPATH"] = os.path.dirname(
     os.path.dirname(config.test_source_root)
 )
+
+config.substitutions += [
+    ("%examples", os.path.join(config.test_source_root, "../../examples")),
+    (
+        r"(?<![\w./-])golden(?![\w./-])",
+        f"{shlex.quote(sys.executable)} {config.test_source_root}/golden.py",
+    ),
+]
 
 # Through every printer and parser there is, and what comes out is checked.
 config.substitutions += [

@@ -1,0 +1,4 @@
+// RUN: cleave-opt %examples/matmul.mlir -p 'insert-casts,schedule-blocks{tile="M=128 N=256"},schedule-reductions{tile="K=64"},plan-memory{threads=256 stages=3 swizzle=10}' -t tilelang | golden %S/matmul.py
+// RUN: cleave-opt %examples/attention_fig5a.mlir -p 'insert-casts,schedule-blocks{tile="H=1 M=128"},schedule-reductions{tile="L=128"},plan-memory' -t tilelang | golden %S/attention_fig5a.py
+// RUN: cleave-opt %examples/swiglu.mlir -p 'insert-casts,schedule-blocks{tile="M=128 N=128"},schedule-reductions{tile="K=64"},plan-memory{stages=3 swizzle=10}' -t tilelang | golden %S/swiglu.py
+// RUN: cleave-opt %examples/rmsnorm_matmul_scaled.mlir -p 'insert-casts,schedule-blocks{tile="M=128 N=256"},schedule-reductions{tile="K=64"},plan-memory{stages=3 swizzle=10}' -t tilelang{fast-math=true} | golden %S/rmsnorm_matmul_scaled.py
