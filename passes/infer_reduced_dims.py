@@ -66,7 +66,7 @@ class InferReducedDimsPass(ModulePass):
     def _check_annotation(self, graph: GraphOp, reduced: list[list[int]]) -> None:
         if (annotation := graph.attributes.get(REDUCED_DIMS)) is None:
             return
-        where = f"{self.name}: graph @{graph.graph_name}"
+        where = f"graph @{graph.graph_name}"
         well_formed = isa(annotation, ArrayAttr[DenseArrayBase[IntegerType]])
         if not well_formed or len(annotation) != len(reduced):
             raise PassFailedException(

@@ -92,9 +92,7 @@ class PartitionSplitPass(ModulePass):
                     continue
                 equals = graph.attributes.get(EQUALS)
                 if not isinstance(equals, SymbolRefAttr):
-                    raise PassFailedException(
-                        f"{self.name}: graph @{graph.graph_name}: {reason}"
-                    )
+                    raise PassFailedException(f"graph @{graph.graph_name}: {reason}")
                 refused.setdefault(equals.string_value(), Counter())[reason] += 1
                 replacements.append((graph, []))
         for graph, parts in replacements:

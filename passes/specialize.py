@@ -79,7 +79,7 @@ class SpecializePass(ModulePass):
         given: dict[str, int] = {}
         for name, size in parse_tiles(self.sizes).items():
             if size is None:
-                raise PassFailedException(f"{self.name}: '{name}' is given no size")
+                raise PassFailedException(f"'{name}' is given no size")
             given[name] = size
         graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
         originals = {
@@ -114,8 +114,8 @@ class SpecializePass(ModulePass):
                 tested = test.tested_sizes(result, sizes | counts)
                 if tested is None:
                     print(
-                        f"warning: {self.name}: graph @{name} is dropped: it does not "
-                        f"equal @{test.graph.graph_name}",
+                        f"warning: pass '{self.name}': graph @{name} is dropped: "
+                        f"it does not equal @{test.graph.graph_name}",
                         file=sys.stderr,
                     )
                     continue
@@ -133,7 +133,7 @@ class SpecializePass(ModulePass):
             if isinstance(known, int):
                 if given.get(name, known) != known:
                     raise PassFailedException(
-                        f"{self.name}: symbol {name} of graph @{graph.graph_name} is "
+                        f"symbol {name} of graph @{graph.graph_name} is "
                         f"{known} by its facts, not {given[name]}"
                     )
                 sizes[name] = known
@@ -141,7 +141,7 @@ class SpecializePass(ModulePass):
                 sizes[name] = given[name]
             elif name not in counts:
                 raise PassFailedException(
-                    f"{self.name}: symbol {name} of graph @{graph.graph_name} has no "
+                    f"symbol {name} of graph @{graph.graph_name} has no "
                     f'size; state it as a fact or pass sizes="{name}=..."'
                 )
         return sizes
@@ -158,8 +158,8 @@ class SpecializePass(ModulePass):
             wanted = [n for n in divisors if not self.counts or n in self.counts]
             if not wanted:
                 print(
-                    f"warning: {self.name}: graph @{graph.graph_name} is dropped: "
-                    f"no count divides {dim}, which is {extent}",
+                    f"warning: pass '{self.name}': graph @{graph.graph_name} is "
+                    f"dropped: no count divides {dim}, which is {extent}",
                     file=sys.stderr,
                 )
             choices.append(wanted)
@@ -250,9 +250,7 @@ def _bound(graph: GraphOp, name: str, sizes: Mapping[str, int]) -> GraphOp:
     try:
         facts.extend(*new).check()
     except FactError as error:
-        raise PassFailedException(
-            f"{SpecializePass.name}: graph @{graph.graph_name}: {error}"
-        ) from error
+        raise PassFailedException(f"graph @{graph.graph_name}: {error}") from error
     copy = graph.clone()
     copy.properties["sym_name"] = StringAttr(name)
     copy.properties["where"] = ArrayAttr([*graph.where, *map(FactAttr, new)])

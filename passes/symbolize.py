@@ -36,7 +36,8 @@ class SymbolizePass(ModulePass):
 
     Before:
         algebra.graph @scores
-            (%a: !algebra.tensor<[8, 4, 64], f16>, %b: !algebra.tensor<[1, 64, 16], f16>)
+            (%a: !algebra.tensor<[8, 4, 64], f16>,
+             %b: !algebra.tensor<[1, 64, 16], f16>)
             -> (!algebra.tensor<[8, 4, 16], f32>) {
           %c = algebra.matmul %a, %b : !algebra.tensor<[8, 4, 16], f32>
           algebra.return %c
@@ -67,7 +68,7 @@ class SymbolizePass(ModulePass):
                 if symbolization.numbers:
                     Rewriter.replace_op(graph, symbolization.build())
         except VerifyException as error:
-            raise PassFailedException(f"{self.name}: {error}") from error
+            raise PassFailedException(str(error)) from error
 
 
 @dataclass

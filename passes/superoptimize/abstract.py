@@ -90,8 +90,8 @@ class Abstraction:
 
     def dims_in(self, factors: Factors) -> int:
         """The prime dims among factors as a bit set."""
-        dims = [self.factors[f][1] for f in factors if self.factors[f][0] == "dim"]
-        return self.dim_mask(dims)
+        reduced = [f for f in factors if self.factors[f][0] in ("dim", "over")]
+        return self.dim_mask([self.factors[f][1] for f in reduced])
 
     @property
     def has_opaque_sums(self) -> bool:
@@ -205,15 +205,12 @@ class Abstraction:
         return self._times(a, "dim", self.primes(dim))
 
     def max(self, a: Class, axis: int, dim: Dim) -> Class:
-        """A factor for what it is taken of; maxima of maxima add dims, like sums."""
+        """A factor for what it is taken of, and the dims that it is taken over."""
         polynomial = self.polynomials[a]
-        is_maximum = len(polynomial) == 1 and all(
-            self.factors[factor][0] == ("max" if factor in self._maxima else "dim")
-            for factor in polynomial[0][0] + polynomial[0][1]
-        )
-        if not is_maximum or self._maxima.isdisjoint(polynomial[0][0]):
+        kinds = {self.factors[f][0] for n, d in polynomial for f in n + d}
+        if len(polynomial) > 1 or not kinds <= {"max", "over"}:
             a = self.leaf("max", a)
-        return self._times(a, "dim", self.primes(dim))
+        return self._times(a, "over", self.primes(dim))
 
     # Functions
 

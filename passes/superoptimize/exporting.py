@@ -129,9 +129,6 @@ class _Body:
             new.name_hint = old.name_hint
         values = [self._leaf(_splits_first(leaf)) for leaf in self.graph.leaves]
         expressions = self.exporter.expressions.of_values(self.graph)
-        for value, expression in zip(values, expressions, strict=False):
-            if (hint := self.exporter.hints.get(expression)) is not None:
-                value.name_hint = hint
         for number, node in enumerate(self.graph.nodes, start=len(values)):
             value = self._node(node, [values[v] for v in node.operands])
             value.name_hint = self.exporter.hints.get(expressions[number])
@@ -161,6 +158,8 @@ class _Body:
                 value = self._view(step, self._leaf(seen), shape)
             else:
                 value = self._source(leaf)
+            hint = self.exporter.hints.get(self.exporter.expressions.of_leaf(leaf))
+            value.name_hint = hint or value.name_hint
             self._viewed[leaf] = value
         return self._viewed[leaf]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from cleave.passes.superoptimize.graph import SearchGraph
+from cleave.passes.superoptimize.graph import Leaf, SearchGraph
 
 
 class Expressions:
@@ -23,13 +23,16 @@ class Expressions:
         return tuple(values[output] for output in graph.outputs)
 
     def of_values(self, graph: SearchGraph) -> list[int]:
-        values = [self._number(leaf) for leaf in graph.leaves]
+        values = [self.of_leaf(leaf) for leaf in graph.leaves]
         for node in graph.nodes:
             operands = [values[v] for v in node.operands]
             if node.step.operator.commutes():
                 operands.sort()
             values.append(self._number((node.step, tuple(operands))))
         return values
+
+    def of_leaf(self, leaf: Leaf) -> int:
+        return self._number(leaf)
 
     def _number(self, expression: Hashable) -> int:
         return self._numbers.setdefault(expression, len(self._numbers))

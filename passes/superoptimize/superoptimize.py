@@ -103,7 +103,7 @@ class SuperoptimizePass(ModulePass):
         from cleave.passes.superoptimize.search import Options, search
         from cleave.passes.superoptimize.semantics import Undefined
 
-        where = f"{self.name}: graph @{graph.graph_name}"
+        where = f"graph @{graph.graph_name}"
         options = Options(
             companions=(Matmul, Mul, ReduceSum),
             extra=_EXTRA[self.split] if self.extra is None else self.extra,
@@ -118,7 +118,7 @@ class SuperoptimizePass(ModulePass):
             raise PassFailedException(f"{where}: {error}") from error
         for limit in outcome.stopped_by:
             print(
-                f"warning: {where}: stopped by {limit}; keeps the "
+                f"warning: pass '{self.name}': {where}: stopped by {limit}; keeps the "
                 f"{len(outcome.graphs)} graphs found so far",
                 file=sys.stderr,
             )

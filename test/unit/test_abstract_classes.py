@@ -74,6 +74,7 @@ class TestClasses:
         x = a.leaf("input", 0)
         assert a.max(a.max(x, 0, "k/s"), 0, "s") == a.max(x, 0, "k")
         assert a.max(x, 0, "k") != a.sum(x, 0, "k")
+        assert a.sum(a.max(x, 0, "k/s"), 0, "s") != a.max(x, 0, "k")
         assert a.max(a.exp(a.max(x, 0, "k/s")), 0, "s") != a.max(x, 0, "k")
 
     def test_a_shift_may_be_left_out(self):

@@ -38,7 +38,7 @@ COUNTS = {
     "mqa": (2, 7),
     "mla_decode": (2, 11),
     "mla_prefill": (2, 7),
-    "attention_softmax": (12, 55),
+    "attention_softmax": (12, 46),
     "attention_causal_lse": (9, 33),
     "attention_qk_norm": (24, 238),
     "rmsnorm_swiglu": (54, 342),
