@@ -99,15 +99,27 @@ class _Roundings:
 
 
 def _cast_operands(op: Operator, graph: GraphOp, roundings: _Roundings) -> None:
-    """Bring the operands of a matmul to one type, the narrower one."""
-    if "precision" in op.params:
+    element = operand_element(op, graph)
+    if element is None:
         return
-    elements = [type_.element_type for type_ in op.operand_types]
-    target = min(elements, key=element_bytes)
-    if target == f32 and all(_is_computed(operand) for operand in op.operands):
-        target = _input_element(op, graph)
     for position, operand in enumerate(op.operands):
-        op.operands[position] = roundings.of(operand, target)
+        op.operands[position] = roundings.of(operand, element)
+
+
+def operand_element(op: Operator, graph: GraphOp) -> Attribute | None:
+    """
+    The type to which the operands of a matmul of `graph` are rounded, the narrowest of
+    theirs; None where the matmul says its own precision.
+
+    Raises PassFailedException where only the inputs could tell, and they differ.
+    """
+    if "precision" in op.params:
+        return None
+    elements = [type_.element_type for type_ in op.operand_types]
+    narrowest = min(elements, key=element_bytes)
+    if narrowest == f32 and all(_is_computed(operand) for operand in op.operands):
+        return _input_element(op, graph)
+    return narrowest
 
 
 def _is_computed(value: SSAValue) -> bool:

@@ -65,7 +65,7 @@ def substituted(holder: GraphOp | PlanOp) -> GraphOp | PlanOp:
     new = holder.clone()
     for op in new.walk():
         try:
-            _substitute_in(op, values)
+            substitute_in(op, values)
         except (VerifyException, ZeroDivisionError) as error:
             bound = ", ".join(f"{name} = {value}" for name, value in values.items())
             raise PassFailedException(
@@ -79,7 +79,7 @@ def substituted(holder: GraphOp | PlanOp) -> GraphOp | PlanOp:
     return new
 
 
-def _substitute_in(op: Operation, values: Mapping[str, Dim]) -> None:
+def substitute_in(op: Operation, values: Mapping[str, Dim]) -> None:
     op.properties = {k: _replaced(v, values) for k, v in op.properties.items()}
     op.attributes = {k: _replaced(v, values) for k, v in op.attributes.items()}
     defined: list[SSAValue] = list(op.results)

@@ -1,0 +1,1 @@
+"""Graphs in pieces that run one after another: cutting, enumerating, composing."""
