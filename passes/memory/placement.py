@@ -17,6 +17,7 @@ from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.plan import PlanOp
+from cleave.dialects.tensor import TensorType
 from cleave.passes.memory.layouts import Layouts
 
 WARPGROUP = 128
@@ -76,11 +77,16 @@ def _view_memory(level: Level, argument: BlockArgument, layouts: Layouts) -> Mem
     if any(reader.ON_TENSOR_CORES for reader in readers):
         return Memory("smem", "swizzled")
     # A load inside of a loop is overlapped with the steps before it, which needs SMEM;
-    # and a fragment's threads would read rows in pieces.
+    # a fragment's threads would read rows in pieces; and of what is broadcast, each
+    # thread would hold all that any of its elements needs.
     meets_fragment = any(
         layouts.get(reader.results[0]) == "fragment" for reader in readers
     )
-    if is_sliced or isinstance(level, LoopOp) or meets_fragment:
+    dims = cast(TensorType, argument.type).dims
+    is_broadcast = any(
+        reader.ELEMENTWISE and reader.result_type.dims != dims for reader in readers
+    )
+    if is_sliced or isinstance(level, LoopOp) or meets_fragment or is_broadcast:
         return Memory("smem", "linear")
     return Memory("rmem", "linear")
 

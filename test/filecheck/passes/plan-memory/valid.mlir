@@ -173,7 +173,7 @@ algebra.graph @softmax_tail [M, L] where [L = 100]
 // CHECK-NEXT:      (%x: !algebra.tensor<[M, L], f16>, %y: !algebra.tensor<[L], f16>)
 // CHECK-NEXT:      -> (!algebra.tensor<[M, L], f32>) {
 // CHECK-NEXT:    %o = itgraph.kernel (i_M = 0 to M ceildiv BM)
-// CHECK-NEXT:        ins (%tx = %x[i_M * BM, 0] tile [BM, L] in rmem<linear>, %ty = %y in rmem<linear>, %tx_1 = %x[i_M * BM, 0] tile [BM, L] in gmem)
+// CHECK-NEXT:        ins (%tx = %x[i_M * BM, 0] tile [BM, L] in rmem<linear>, %ty = %y in smem<linear>, %tx_1 = %x[i_M * BM, 0] tile [BM, L] in gmem)
 // CHECK-NEXT:        outs ([i_M * BM, 0] of !algebra.tensor<[M, L], f32>)
 // CHECK-NEXT:        attributes {form = "pipelined", threads = 256 : i64, stages = 2 : i64, warps = "rows", specialization = "single-loop"} {
 // CHECK-NEXT:      %e = algebra.exp %tx : !algebra.tensor<[BM, L], f32> in rmem<linear>

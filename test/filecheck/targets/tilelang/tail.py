@@ -84,7 +84,7 @@ def kernel_0():
         with T.Kernel(T.ceildiv(M, BM), threads=256) as i_M:
             T.import_source(EXP2)
             tx = T.alloc_fragment((BM, L), "float16")
-            tscale = T.alloc_fragment((1,), "float32")
+            tscale = T.alloc_shared((1,), "float32")
             l = T.alloc_fragment((BM,), "float32")
             o_2 = T.alloc_fragment((BM, L), "float16")
             iter_0(
