@@ -85,7 +85,7 @@ class PartitionSplitPass(ModulePass):
         replacements: list[tuple[GraphOp, list[GraphOp]]] = []
         for graph in op.ops:
             if isinstance(graph, GraphOp) and _splits_of(graph):
-                partition = _Partition(graph)
+                partition = Partition(graph)
                 reason = partition.refusal()
                 if reason is None:
                     replacements.append((graph, list(partition.build())))
@@ -121,7 +121,7 @@ def _splits_of(graph: GraphOp) -> list[tuple[Dim, Dim]]:
     return list(splits)
 
 
-class _Partition:
+class Partition:
     """
     The kernels of one graph.
 
