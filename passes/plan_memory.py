@@ -8,6 +8,7 @@ from typing import Literal
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.plan import PlanOp
@@ -48,7 +49,9 @@ class PlanMemoryPass(ModulePass):
     software pipeline, and the panel width of L2 rasterization (0 for none).
     `specialization` says how TileLang divides warps into those that load and those that
     compute: `single-loop` is its older planner, right for one loop only, `role-based`
-    its newer one, `none` neither.
+    its newer one, `none` neither. `form` names the kernel form
+    (`cleave.lowering.tilelang.forms`); a kernel that does not fit it by the hardware
+    description of `arch` is refused.
 
     Before:
         %s = algebra.matmul %tq, %tk transpose_rhs : !algebra.tensor<[BM, BL], f32>
@@ -64,6 +67,8 @@ class PlanMemoryPass(ModulePass):
     swizzle: int = 0
     warps: Literal["rows", "columns"] | None = None
     specialization: Literal["single-loop", "role-based", "none"] | None = None
+    form: str = "pipelined"
+    arch: str = "sm_90a"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for plan in op.ops:
@@ -76,7 +81,6 @@ class PlanMemoryPass(ModulePass):
     def plan_kernel(self, kernel: KernelOp) -> None:
         """Plan one kernel in place."""
         kernel = reload_slices(kernel)
-        kernel.form = StringAttr("pipelined")
         kernel.threads = IntegerAttr(self.threads or default_threads(kernel), i64)
         kernel.attributes["warps"] = StringAttr(self.warps or warps_along(kernel))
         specialization = self.specialization or default_specialization(kernel)
@@ -87,3 +91,22 @@ class PlanMemoryPass(ModulePass):
         kernel.stages = IntegerAttr(self.stages, i64)
         if self.swizzle:
             kernel.swizzle = IntegerAttr(self.swizzle, i64)
+        self._give_form(kernel)
+
+    def _give_form(self, kernel: KernelOp) -> None:
+        # The emitter is not loaded before a kernel is planned.
+        from cleave.lowering.hardware import HardwareError, hardware_for_arch
+        from cleave.lowering.tilelang.forms import form_named
+        from cleave.lowering.tilelang.text import EmissionError
+
+        try:
+            form = form_named(self.form)
+            hardware = hardware_for_arch(self.arch)
+        except (EmissionError, HardwareError) as error:
+            raise PassFailedException(f"plan-memory: {error}") from error
+        kernel.form = StringAttr(form.name)
+        form.place(kernel)
+        if (reason := form.fits(kernel, hardware)) is not None:
+            raise PassFailedException(
+                f"plan-memory: a kernel does not fit form '{form.name}': {reason}"
+            )

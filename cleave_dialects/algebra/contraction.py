@@ -169,6 +169,10 @@ class Matmul(Operator, HasCanonicalizationPatternsInterface):
     def emit_tile(
         cls, operands: Sequence[str], result: str, params: Params, accumulate: bool
     ) -> str:
+        """
+        Parameters say how as well: `warps` divide "rows" or "columns" of the result;
+        `function` is TileLang's; `clear` is when what `result` holds does not count.
+        """
         flags = [
             text
             for flag, text in (
@@ -177,11 +181,12 @@ class Matmul(Operator, HasCanonicalizationPatternsInterface):
             )
             if flag in params
         ]
-        if not accumulate:
-            flags.append("clear_accum=True")
+        if clear := params.get("clear", None if accumulate else "True"):
+            flags.append(f"clear_accum={clear}")
         along = "Col" if params.get("warps") == "columns" else "Row"
         flags.append(f"policy=T.GemmWarpPolicy.Full{along}")
-        return f"T.gemm({', '.join([*operands, result, *flags])})"
+        function = params.get("function", "T.gemm")
+        return f"{function}({', '.join([*operands, result, *flags])})"
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, cast
@@ -48,6 +48,8 @@ class Body:
     """Which dim of matmul results the warpgroups divide, "rows" or "columns"."""
     places: dict[SSAValue, Place]
     """Where each value is that has a place of its own; shared by all levels."""
+    matmul: Mapping[str, str] = field(default_factory=dict[str, str])
+    """How a kernel form wants matmuls written (`Matmul.emit_tile`)."""
     lines: list[str] = field(default_factory=list[str])
     allocations: list[Buffer] = field(default_factory=list[Buffer])
     uses: dict[str, None] = field(default_factory=dict[str, None])
@@ -107,7 +109,7 @@ class Body:
             return
         sources = [operand for operand in op.operands if operand in self.places]
         if isinstance(op, Copy) or (op.ONLY_ROUNDS and sources):
-            source = self.buffer_of(self._unrounded(op.operands[0]))
+            source = self.buffer_of(self.unrounded(op.operands[0]))
             target = self.new_buffer(result, memory_of(result) or op.params["memory"])
             self.uses[target.name] = None
             self.lines.append(f"T.copy({source.region}, {target.name})")
@@ -128,14 +130,14 @@ class Body:
         positions = self.positions(cast(TensorType, result.type))
         text = self._expression(op, positions)
         target = self.new_buffer(result, memory)
-        return self._parallel(target, f"{target.at(positions)} = {text}")
+        return self.parallel(target, f"{target.at(positions)} = {text}")
 
-    def _unrounded(self, value: SSAValue) -> SSAValue:
+    def unrounded(self, value: SSAValue) -> SSAValue:
         """What a copy reads: it rounds by itself, so a rounding needs no buffer."""
         owner = value.owner
         if value in self.places or not isinstance(owner, Operator):
             return value
-        return self._unrounded(owner.operands[0]) if owner.ONLY_ROUNDS else value
+        return self.unrounded(owner.operands[0]) if owner.ONLY_ROUNDS else value
 
     def _whole_tile(
         self, op: Operator, operands: Sequence[Buffer], target: Buffer, accumulate: bool
@@ -144,7 +146,7 @@ class Body:
         if op.ON_TENSOR_CORES:
             for buffer in (*operands, target):
                 self._require_matrix(op, buffer)
-        params = {**self._params(op), "warps": self.warps}
+        params = {**self._params(op), "warps": self.warps, **self.matmul}
         if "dim" in params:
             if params["dim"] not in operands[0].kept:
                 self._combine_single(op, operands[0], target, accumulate)
@@ -161,7 +163,7 @@ class Body:
         value = operand.at(positions)
         if accumulate:
             value = combined(op.REDUCTION or "sum", target.at(positions), value)
-        self.lines += self._parallel(target, f"{target.at(positions)} = {value}")
+        self.lines += self.parallel(target, f"{target.at(positions)} = {value}")
 
     def _require_matrix(self, op: Operator, buffer: Buffer) -> None:
         rank = len(buffer.dims)
@@ -185,11 +187,11 @@ class Body:
         if not isinstance(held, Buffer) or not self._is_replaced_by(operand, result):
             text = self.element(operand, positions)
             held = self.new_buffer(result, memory)
-            self.lines += self._parallel(held, f"{held.at(positions)} = {text}")
+            self.lines += self.parallel(held, f"{held.at(positions)} = {text}")
         self.places[operand] = self.places[result] = held
         condition = self._condition(op)
         masked = self._expression(op, positions)
-        statement = self._parallel(held, f"{held.at(positions)} = {masked}")
+        statement = self.parallel(held, f"{held.at(positions)} = {masked}")
         self.lines += [f"if {condition}:", *indented(statement)]
 
     def _is_replaced_by(self, operand: SSAValue, result: SSAValue) -> bool:
@@ -232,7 +234,7 @@ class Body:
             positions = self._positions_over(target)
             scale = self.buffer_of(contribution.rescale).at(positions)
             rescaled = f"{target.at(positions)} * {grouped(scale)}"
-            self.lines += self._parallel(target, f"{target.at(positions)} = {rescaled}")
+            self.lines += self.parallel(target, f"{target.at(positions)} = {rescaled}")
         operands = [self.buffer_of(operand) for operand in op.operands]
         self._whole_tile(op, operands, target, accumulate=True)
         self.places[op.results[0]] = target
@@ -301,7 +303,7 @@ class Body:
             held = f"{held} * {self.buffer_of(given.rescale).at(positions)}"
         if state.kind != "carry":
             value = combined(state.kind, held, value)
-        self.lines += self._parallel(target, f"{target.at(positions)} = {value}")
+        self.lines += self.parallel(target, f"{target.at(positions)} = {value}")
 
     # Expressions
 
@@ -390,7 +392,7 @@ class Body:
             positions[axis] = variable
         return positions
 
-    def _parallel(self, target: Buffer, statement: str) -> list[str]:
+    def parallel(self, target: Buffer, statement: str) -> list[str]:
         self.uses[target.name] = None
         extents = self.spelling.extents(target.dims)
         variables = ", ".join(VARIABLES[: len(extents)])

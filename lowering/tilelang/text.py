@@ -14,6 +14,11 @@ WIDTH = 88
 INDENT = "    "
 VARIABLES = ("i", "j", "ii", "jj")
 """Loop variables of elementwise statements."""
+COUNTERS = (
+    *("tiles", "workers", "worker", "wave", "number", "rest", "rows", "part"),
+    *("stages", "stage", "steps", "step", "first"),
+)
+"""What hand-written kernels call the variables that no operator knows of."""
 
 
 class EmissionError(Exception):
@@ -99,7 +104,11 @@ class Names:
     """Python names that are not yet taken."""
 
     taken: set[str] = field(
-        default_factory=lambda: {"T", "tilelang", "PLAN", "EXP2", "exp2", *VARIABLES}
+        default_factory=lambda: {
+            *("T", "tilelang", "PLAN", "EXP2", "exp2"),
+            *VARIABLES,
+            *COUNTERS,
+        }
     )
 
     def fresh(self, wanted: str) -> str:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.lowering.tilelang.forms.form import KernelForm
+from cleave.lowering.tilelang.forms.persistent import PersistentForm
 from cleave.lowering.tilelang.forms.pipelined import PipelinedForm
 from cleave.lowering.tilelang.text import EmissionError
 
-FORMS: dict[str, KernelForm] = {form.name: form for form in (PipelinedForm(),)}
+FORMS: dict[str, KernelForm] = {
+    form.name: form for form in (PipelinedForm(), PersistentForm())
+}
 """All forms by name; the first fits every kernel that can be emitted at all."""
 
 

@@ -16,8 +16,8 @@ Setting: TypeAlias = int | str
 Settings: TypeAlias = Mapping[str, Setting]
 """
 Values of a kernel's attributes: `threads` (those that compute), `stages` of the
-software pipeline, `swizzle` (how many rows of output tiles are walked together, for reuse in L2;
-0 for none), `specialization`, and what else a form has.
+software pipeline, `swizzle` (how many rows of output tiles are walked together, for
+reuse in L2; 0 for none), `specialization`, and what else a form has.
 """
 
 
@@ -33,6 +33,9 @@ class KernelForm(ABC):
 
         Rules about sizes are applied to those that have values.
         """
+
+    def place(self, kernel: KernelOp) -> None:  # noqa: B027 (most forms want nothing)
+        """Change where tiles live, once memory is planned, to what the form wants."""
 
     @abstractmethod
     def options(self, kernel: KernelOp) -> Mapping[str, Sequence[Setting]]:
