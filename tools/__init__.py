@@ -13,5 +13,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "cleave.tools.compile",
         "Compile a graph to a kernel, check and time it",
     ),
+    "explain": ("cleave.tools.explain", "Show which graphs equal a given one"),
     "doctor": ("cleave.tools.doctor", "Say what is installed and what works with it"),
 }
