@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
-    StringAttr,
     SymbolRefAttr,
     i64,
 )
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from cleave.dialects.algebra.graph import GraphOp, ReturnOp
+from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.tensor import TensorType
+from cleave.passes.partitioning.cutting import cut
+from cleave.passes.partitioning.piece import KERNEL as KERNEL
 from cleave.passes.superoptimize.superoptimize import EQUALS
 
-KERNEL = "kernel"
-"""The attribute of a part: of which graph it is which kernel, and how it is called."""
 REFUSED = "refused"
 """The attribute of a graph with the number of its candidates refused, by reason."""
 
@@ -88,7 +85,7 @@ class PartitionSplitPass(ModulePass):
                 partition = Partition(graph)
                 reason = partition.refusal()
                 if reason is None:
-                    replacements.append((graph, list(partition.build())))
+                    replacements.append((graph, partition.build()))
                     continue
                 equals = graph.attributes.get(EQUALS)
                 if not isinstance(equals, SymbolRefAttr):
@@ -180,70 +177,15 @@ class Partition:
                 return "a matmul behind the split kernel"
         return None
 
-    def build(self) -> Iterator[GraphOp]:
+    def build(self) -> list[GraphOp]:
         """The kernels as graphs, in order."""
-        crossing = self._crossing()
-        sources: dict[SSAValue, str] = {
-            argument: f"input {position}"
-            for position, argument in enumerate(self.graph.inputs)
-        }
-        for number in range(self.kernels):
-            passed_on = [v for v in crossing if self.numbers[v] == number]
-            yield self._kernel(number, passed_on, sources)
-            for position, value in enumerate(passed_on):
-                sources[value] = f"kernel {number} result {position}"
-
-    def _kernel(
-        self, number: int, passed_on: list[SSAValue], sources: dict[SSAValue, str]
-    ) -> GraphOp:
-        graph = self.graph
-        returned = {
-            position: value
-            for position, value in enumerate(graph.return_op.values)
-            if self.numbers.get(value, self.kernels - 1) == number
-        }
-        results = [*passed_on, *returned.values()]
-        operators = self._operators_for(results, number)
-        used = {v for op in operators for v in op.operands} | set(results)
-        arguments = [v for v in sources if v in used]
-        block = Block(arg_types=[argument.type for argument in arguments])
-        values: dict[SSAValue, SSAValue] = {}
-        for argument, new in zip(arguments, block.args, strict=True):
-            new.name_hint = argument.name_hint
-            values[argument] = new
-        for op in operators:
-            block.add_op(op.clone(values))
-        block.add_op(ReturnOp([values[value] for value in results]))
-        outputs = [cast(TensorType, value.type) for value in passed_on]
-        outputs += [graph.output_types[position] for position in returned]
-        texts = ["passed on" for _ in passed_on] + [
-            f"output {position}" for position in returned
-        ]
-        description: dict[str, Attribute] = {
-            "of": StringAttr(graph.graph_name),
-            "number": IntegerAttr(number, i64),
-            "operands": ArrayAttr(StringAttr(sources[v]) for v in arguments),
-            "results": ArrayAttr(map(StringAttr, texts)),
-        }
-        if (equals := graph.attributes.get(EQUALS)) is not None:
-            description[EQUALS] = equals
-        suffix = _NAMES[number] if self.kernels == len(_NAMES) else f"kernel{number}"
-        return GraphOp(
-            f"{graph.graph_name}_{suffix}",
-            graph.symbol_names,
-            graph.facts,
-            outputs,
-            block,
-            {KERNEL: DictionaryAttr(description)},
-        )
-
-    def _operators_for(self, results: list[SSAValue], number: int) -> list[Operator]:
-        """The operators of a kernel that its results need, in the graph's order."""
-        needed: set[SSAValue] = set(results)
-        operators: list[Operator] = []
-        for op in reversed(list(self.graph.operators)):
-            (value,) = op.results
-            if value in needed and self.numbers.get(value, number) == number:
-                operators.append(op)
-                needed.update(op.operands)
-        return operators[::-1]
+        steps: list[list[SSAValue]] = [[] for _ in range(self.kernels)]
+        for value in [*self._crossing(), *self.graph.return_op.values]:
+            if (number := self.numbers.get(value)) is not None:
+                steps[number].append(value)
+        names = _NAMES
+        if self.kernels != len(_NAMES):
+            names = tuple(f"kernel{number}" for number in range(self.kernels))
+        equals = self.graph.attributes.get(EQUALS)
+        whole = {} if equals is None else {EQUALS: equals}
+        return cut(self.graph, steps[:-1], self.graph.graph_name, names, whole)

@@ -24,7 +24,7 @@ algebra.graph @attention_5 [H, M, L, D, E, s] where [s | L]
 // CHECK:      algebra.graph @attention_5_split [H, M, L, D, E, s] where [s | L]
 // CHECK-NEXT:     (%q: !algebra.tensor<[H, M, D], f16>, %k: !algebra.tensor<[H, D, L], f16>, %v: !algebra.tensor<[H, L, E], f16>)
 // CHECK-NEXT:     -> (!algebra.tensor<[s, H, M, E], f32>, !algebra.tensor<[s, H, M, 1], f32>)
-// CHECK-NEXT:     attributes {kernel = {of = "attention_5", number = 0 : i64, operands = ["input 0", "input 1", "input 2"], results = ["passed on", "passed on"], equals = @attention}} {
+// CHECK-NEXT:     attributes {kernel = {of = "attention_5", number = 0 : i64, count = 2 : i64, symbols = ["H", "M", "L", "D", "E", "s"], operands = ["input 0", "input 1", "input 2"], results = ["passed on", "passed on"], equals = @attention}} {
 // CHECK-NEXT:   %ks = algebra.split %k dim 2 count s : !algebra.tensor<[s, H, D, L floordiv s], f16>
 // CHECK-NEXT:   %vs = algebra.split %v dim 1 count s : !algebra.tensor<[s, H, L floordiv s, E], f16>
 // CHECK-NEXT:   %t = algebra.matmul %q, %ks : !algebra.tensor<[s, H, M, L floordiv s], f32>
@@ -36,7 +36,7 @@ algebra.graph @attention_5 [H, M, L, D, E, s] where [s | L]
 // CHECK-NEXT: algebra.graph @attention_5_combine [H, M, L, D, E, s] where [s | L]
 // CHECK-NEXT:     (%a: !algebra.tensor<[s, H, M, E], f32>, %l: !algebra.tensor<[s, H, M, 1], f32>)
 // CHECK-NEXT:     -> (!algebra.tensor<[H, M, E], f16>)
-// CHECK-NEXT:     attributes {kernel = {of = "attention_5", number = 1 : i64, operands = ["kernel 0 result 0", "kernel 0 result 1"], results = ["output 0"], equals = @attention}} {
+// CHECK-NEXT:     attributes {kernel = {of = "attention_5", number = 1 : i64, count = 2 : i64, symbols = ["H", "M", "L", "D", "E", "s"], operands = ["kernel 0 result 0", "kernel 0 result 1"], results = ["output 0"], equals = @attention}} {
 // CHECK-NEXT:   %asum = algebra.reduce_sum %a dim 0 : !algebra.tensor<[1, H, M, E], f32>
 // CHECK-NEXT:   %lsum = algebra.reduce_sum %l dim 0 : !algebra.tensor<[1, H, M, 1], f32>
 // CHECK-NEXT:   %n = algebra.div %asum, %lsum : !algebra.tensor<[1, H, M, E], f32>
