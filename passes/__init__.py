@@ -17,6 +17,7 @@ PASSES: dict[str, tuple[str, str]] = {
     ),
     "specialize": ("cleave.passes.specialize", "SpecializePass"),
     "partition-split": ("cleave.passes.partition_split", "PartitionSplitPass"),
+    "print-degrees": ("cleave.passes.print_degrees", "PrintDegreesPass"),
     "stabilize-exp": ("cleave.passes.stabilize_exp", "StabilizeExpPass"),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
     "sink-scales": ("cleave.passes.sink_scales", "SinkScalesPass"),

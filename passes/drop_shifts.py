@@ -96,27 +96,37 @@ def _drop_roundings(graph: GraphOp) -> Iterator[SSAValue]:
             continue
         elements = (op.operand_types[0].element_type, op.result_type.element_type)
         result, source = op.results[0], op.operands[0]
-        if all(map(is_float, elements)) and _may_stand_for(source, result):
+        if all(map(is_float, elements)) and _put(source, result):
             yield result
-            result.replace_all_uses_with(source)
             Rewriter.erase_op(op)
 
 
-def _may_stand_for(new: SSAValue, old: SSAValue) -> bool:
-    """Whether everything that uses a value accepts the type of another in its place."""
-    if _type_of(new).dims != _type_of(old).dims:
-        return False
-    for use in old.uses:
-        user = use.operation
-        if not isinstance(user, Operator):
+def _put(new: SSAValue, old: SSAValue) -> bool:
+    """
+    Put a value in the place of another one that it is equal to, where everything that
+    uses that accepts the type: another float, or dims of size 1 that are broadcast.
+    """
+    types: dict[SSAValue, TensorType] = {old: _type_of(new)}
+    for op in cast(GraphOp, old.owner.parent_op()).operators:
+        if not any(operand in types for operand in op.operands):
             continue
-        operands = [new if operand is old else operand for operand in user.operands]
+        operands = [types.get(operand, _type_of(operand)) for operand in op.operands]
         try:
-            type_ = user.infer_type(list(map(_type_of, operands)), user.params)
+            type_ = op.infer_type(operands, op.params)
         except VerifyException:
             return False
-        if type_ != user.result_type:
+        if type_ != op.result_type:
+            if not op.ELEMENTWISE:
+                return False
+            types[op.results[0]] = type_
+    graph = cast(GraphOp, old.owner.parent_op())
+    for value in graph.return_op.values:
+        if value in types and types[value].dims != _type_of(value).dims:
             return False
+    del types[old]
+    old.replace_all_uses_with(new)
+    for value, type_ in types.items():
+        Rewriter.replace_value_with_new_type(value, type_)
     return True
 
 
@@ -209,16 +219,17 @@ def _simplify_users(number: SSAValue) -> None:
     """
     for use in list(number.uses):
         user = use.operation
-        if not isinstance(user, Operator) or not user.ELEMENTWISE:
+        if not isinstance(user, Operator):
             continue
         numbers = [_number(operand) for operand in user.operands]
+        if not user.ELEMENTWISE and not user.IS_VIEW:
+            continue
         others = [i for i, value in enumerate(numbers) if value is None]
+        results = {_evaluated(user, numbers, probe) for probe in _PROBES}
         if len(others) == 1 and _is_identity(user, numbers):
-            kept = user.operands[others[0]]
-            if _may_stand_for(kept, user.results[0]):
-                user.results[0].replace_all_uses_with(kept)
-        elif not others:
-            value = _evaluated(user, numbers, 0.0)
+            _put(user.operands[others[0]], user.results[0])
+        elif len(results) == 1:
+            (value,) = results
             constant = Constant(value=value, result_type=user.result_type)
             Rewriter.insert_op(constant, InsertPoint.after(user))
             user.results[0].replace_all_uses_with(constant.out)
@@ -241,6 +252,8 @@ def _is_identity(op: Operator, numbers: list[float | None]) -> bool:
 def _evaluated(op: Operator, numbers: list[float | None], otherwise: float) -> float:
     import numpy as np
 
+    if op.IS_VIEW:
+        return numbers[0] or 0.0
     arrays = [np.array(otherwise if x is None else x) for x in numbers]
     with np.errstate(all="ignore"):
         return float(op.numpy(np, arrays, op.params, ()))

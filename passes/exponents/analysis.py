@@ -29,7 +29,7 @@ from cleave.passes.exponents.degrees import (
 )
 from cleave.passes.exponents.equations import SolutionSpace
 from cleave.passes.exponents.factors import ONE, Factor, Placed, Powers
-from cleave.passes.exponents.forms import ZERO, Form
+from cleave.passes.exponents.forms import ZERO, Form, Term
 from cleave.passes.exponents.maxima import Decomposition
 from cleave.passes.exponents.propagation import (
     Propagation,
@@ -132,6 +132,21 @@ class Exponents:
     def offset(self, value: SSAValue) -> Form:
         """What is added to a value, by families."""
         return self.of(self.degrees[value].offset)
+
+    def named(self, form: Form) -> Form:
+        """A form in families, each called by its first exponential."""
+        first = {
+            family: exponential.result
+            for exponential in reversed(self.exponentials.values())
+            for family, vector in enumerate(self._space.basis)
+            if vector[exponential.unknown]
+        }
+        return Form(
+            {
+                Term(Placed(first[cast(int, term.shift.tensor)]), term.powers): c
+                for term, c in form
+            }
+        )
 
     # The equations
 

@@ -67,11 +67,11 @@ class GraphBuilder:
         self, value: SSAValue, form: Form, tensor: Tensor, name: str | None = None
     ) -> SSAValue:
         """A value with a form added to it."""
-        for operator, sign in ((Add, 1), (Sub, -1)):
-            for term, c in form:
-                if c * sign > 0:
-                    part = self.form(Form({term: abs(c)}), tensor)
-                    value = self.add(operator, value, part, name=name)
+        terms = sorted(form, key=lambda item: item[1] < 0)
+        for number, (term, c) in enumerate(terms, start=1):
+            part = self.form(Form({term: abs(c)}), tensor)
+            hint = name if number == len(terms) else None
+            value = self.add(Add if c > 0 else Sub, value, part, name=hint)
         return value
 
     def exp(self, form: Form, tensor: Tensor, name: str | None = None) -> SSAValue:
@@ -116,13 +116,13 @@ class GraphBuilder:
         value = tensor(placed.tensor)
         shape = dims_of(value)
         rank = len(shape)
+        if placed.is_aligned(rank):
+            return value
         moved = [
             (position, axis)
             for position, axis in enumerate(placed.places)
             if axis is not None
         ]
-        if all(axis == rank - 1 - position for position, axis in moved):
-            return value
         order = [axis for _, axis in reversed(moved)]
         others = [axis for axis in range(rank) if axis not in order]
         value = self.add(Transpose, value, permutation=(*others, *order))

@@ -82,6 +82,8 @@ class Sort(Enum):
 class Obstacle(Exception):
     """A rule that degrees violate."""
 
+    sort: Sort
+
     @property
     def values(self) -> tuple[Degree, ...]:
         raise NotImplementedError

@@ -47,6 +47,13 @@ class Placed:
     def varies_at(self, position: int) -> bool:
         return self.place(position) is not None
 
+    def is_aligned(self, rank: int) -> bool:
+        """Whether the tensor, of this rank, broadcasts to the value as it is."""
+        return all(
+            axis is None or axis == rank - 1 - position
+            for position, axis in enumerate(self.places)
+        )
+
     @property
     def axes(self) -> set[int]:
         """The axes of the tensor that lie along some axis of the value."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from math import inf
+from typing import Any, TypeAlias
 
 from xdsl.ir import SSAValue
 
@@ -108,12 +109,19 @@ class _Trial:
         return replace(degree, offset=self.shift, factor=None, number=None)
 
 
+class _Infinities(Degrees):
+    """Degrees of what does not move, in which only -inf itself is -inf."""
+
+    def number(self, value: Any) -> Degree:
+        return replace(super().number(value), may_vanish=value == -inf)
+
+
 def values_that_hide_nothing(graph: GraphOp) -> Sequence[SSAValue]:
     """
     Results of operators that are no mask: not -inf except as the maximum of a masked
     row. Only these may be dropped; another -inf in a sum makes an exponential 0.
     """
-    propagation = Propagation(Degrees())
+    propagation = Propagation(_Infinities())
     degrees: dict[SSAValue, Degree] = {}
     for argument in graph.inputs:
         degrees[argument] = propagation.leaf(argument)

@@ -7,7 +7,7 @@ if it is a positive multiple of `x - m`, where m is the maximum of x over some d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -34,7 +34,7 @@ class Decomposition:
     def __init__(self, operators: Iterable[Operator]) -> None:
         self._propagation = Propagation(Sums())
         self._degrees: dict[SSAValue, Degree] = {}
-        self._maxima: dict[SSAValue, Form] = {}
+        self._maxima: dict[SSAValue, list[Form]] = {}
         """For a maximum: what it is the maximum of."""
         for op in operators:
             self._degrees[op.results[0]] = self._of(op)
@@ -46,8 +46,8 @@ class Decomposition:
         """Whether an exponent is a positive multiple of `x - max(x)`."""
         form = self.sum_of(exponent)
         for term, coefficient in form:
-            inner = self._maximum_of(cast(SSAValue, term.shift.tensor))
-            if coefficient < 0 and inner and _is_multiple(form, inner, term):
+            sources = self._sources(cast(SSAValue, term.shift.tensor))
+            if coefficient < 0 and any(_is_multiple(form, s, term) for s in sources):
                 return True
         return False
 
@@ -59,8 +59,9 @@ class Decomposition:
     def _of(self, op: Operator) -> Degree:
         operands = [self._degree(operand) for operand in op.operands]
         result = op.results[0]
-        if op.REDUCTION == "max":
-            self._maxima[result] = operands[0].offset
+        if "max" in (op.REDUCTION, op.COMBINES):
+            sources = (operand.offset for operand in operands)
+            self._maxima[result] = [source for source in sources if source]
             return self._term(result, Degree(dims_of(result)))
         try:
             degree = self._propagation.result(op, operands)
@@ -76,16 +77,14 @@ class Decomposition:
         shape = dims_of(value)
         return replace(degree, offset=Form.of(value, places_of(shape)), scale=ZERO)
 
-    def _maximum_of(self, value: SSAValue) -> Form | None:
-        """What a value is the maximum of, over all dims where maxima are nested."""
-        form = self._maxima.get(value)
-        while form is not None and len(form.terms) == 1:
-            ((term, coefficient),) = form
-            inner = cast(SSAValue, term.shift.tensor)
-            if coefficient != 1 or inner not in self._maxima:
-                break
-            form = self._maxima[inner]
-        return form
+    def _sources(self, value: SSAValue) -> Iterator[Form]:
+        """What a value is the maximum of, also where maxima are nested."""
+        for source in self._maxima.get(value, ()):
+            yield source
+            if len(source.terms) == 1:
+                ((term, coefficient),) = source
+                if coefficient == 1 and not term.powers.items:
+                    yield from self._sources(cast(SSAValue, term.shift.tensor))
 
 
 def _is_multiple(form: Form, source: Form, maximum: Term) -> bool:

@@ -108,6 +108,8 @@ class ShiftedGraph:
         if exponential is not None and exponential.reason is None:
             return self._shifted(exponential, operands[0])
         operands, degree = self._without_obstacles(op, operands)
+        if degree.scale and not self._family(degree.scale):
+            operands, degree = self._without_obstacles(op, self._aligned(operands))
         if degree.is_unchanged and degree.operand is not None:
             return operands[degree.operand]
         if degree.offset and not degree.scale:
@@ -118,11 +120,27 @@ class ShiftedGraph:
             type(op),
             *(operand.value for operand in operands),
             name=op.results[0].name_hint,
-            attributes=op.attributes,
+            attributes={} if degree.moves else op.attributes,
             result_type=op.result_type,
             **op.params,
         )
         return Held(value, degree)
+
+    def _aligned(self, operands: list[Held]) -> list[Held]:
+        """
+        For a result that is not scaled: operands that are nothing but a scale get the
+        one of another operand. `exp(a)` becomes `exp(a - r)` over a sum scaled by r.
+        """
+        aligned = list(operands)
+        for position, operand in enumerate(operands):
+            family = self._family(operand.degree.scale)
+            if operand.value not in self.ones or not family:
+                continue
+            for other in operands:
+                scale = other.degree.scale
+                if other.value not in self.ones and self._family(scale) == family:
+                    aligned[position] = self._rescaled(operand, scale)
+        return aligned
 
     def _without_obstacles(
         self, op: Operator, operands: list[Held]
@@ -156,9 +174,7 @@ class ShiftedGraph:
             self.finite.add(shift)
         if exponential.reduced:
             moved = self.builder.add(Sub, exponent, shift, name="shifted")
-            value = self.builder.add(
-                type(op), moved, name=result.name_hint, attributes=op.attributes
-            )
+            value = self.builder.add(type(op), moved, name=result.name_hint)
         else:
             value = self.builder.add(Constant, value=1.0, result_type=op.result_type)
             self.ones.add(value)

@@ -9,7 +9,7 @@ from xdsl.ir import Block, SSAValue
 
 from cleave.dialects.algebra.operator import Operator
 from cleave.passes.exponents.degrees import Moves, Obstacle, Sort, Unlike, Varies
-from cleave.passes.exponents.factors import LN2, Extent
+from cleave.passes.exponents.factors import LN2, Extent, Placed
 from cleave.passes.exponents.forms import Form
 
 
@@ -41,9 +41,9 @@ class Wording:
         return self.names[cast(SSAValue, tensor)]
 
     def form(self, form: Form) -> str:
-        """`%p - 1/2 %q`"""
+        """`%p - 1/2 %q`, whatever dims they lie along."""
         text = ""
-        for term, coefficient in form:
+        for term, coefficient in form.map(lambda placed: Placed(placed.tensor)):
             sign = "-" if coefficient < 0 else "+" if text else ""
             size = abs(coefficient)
             parts = [] if size == 1 else [str(size)]
@@ -51,8 +51,8 @@ class Wording:
             for base, power in sorted(term.powers.items, key=lambda item: str(item[1])):
                 factor = self.name(base.tensor)
                 parts.append(f"* {factor}" if power > 0 else f"/ {factor}")
-            spaced = f" {sign} " if text else sign
-            text += f"{spaced}{' '.join(parts)}"
+            text += f" {sign} " if text else sign
+            text += " ".join(parts)
         return text or "0"
 
     def op(self, op: Operator) -> str:
