@@ -33,6 +33,12 @@ class Hardware:
     `instructions` holds the instruction families that kernels may rely on: mma_sync,
     cp_async, wgmma, tma. `launch_seconds` is what an empty kernel takes by the method
     of `cleave.lowering.timing`, `next_launch_seconds` what another behind it adds.
+
+    The figures behind them are what kernels are ranked by. `lanes_per_clock` counts f32
+    instructions of single threads. A warpgroup waits `product_wait_clocks` for a matmul
+    it has issued, `row_exchange_clocks` for a sum over the threads of a row, and
+    `barrier_clocks` for all threads of its block. `block_start_seconds` pass between
+    the end of one threadblock and the first data of the next.
     """
 
     name: str
@@ -64,6 +70,15 @@ class Hardware:
     blocks_per_multiprocessor: int
     launch_seconds: float
     next_launch_seconds: float
+    loaded_clock_hz: float
+    lanes_per_clock: int
+    product_wait_clocks: int
+    row_exchange_clocks: int
+    barrier_clocks: int
+    l2_bytes_per_clock: int
+    l2_latency_seconds: float
+    memory_latency_seconds: float
+    block_start_seconds: float
 
     def source(self, figure: str) -> str:
         """Where a figure comes from. Raises KeyError for what is no figure."""

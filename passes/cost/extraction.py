@@ -1,0 +1,261 @@
+"""Reading the closed forms off a kernel whose memory is planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
+
+from cleave.dialects.algebra.dtypes import element_bytes
+from cleave.dialects.algebra.operator import GUARDED, Operator
+from cleave.dialects.dims import Dim, floordiv, substitute
+from cleave.dialects.facts import Facts
+from cleave.dialects.itgraph.kernel import KernelOp
+from cleave.dialects.itgraph.level import Level, memory_of, plan_of
+from cleave.dialects.itgraph.loop import LoopOp, NextOp
+from cleave.dialects.itgraph.operators import Copy
+from cleave.dialects.itgraph.plan import PlanOp
+from cleave.dialects.itgraph.tmap import TMap
+from cleave.dialects.tensor import TensorType
+from cleave.passes.cost.closed_forms import (
+    KernelForms,
+    LevelForms,
+    MatrixProduct,
+    TileReduction,
+    Transfer,
+    product,
+)
+from cleave.passes.cost.liveness import is_number, register_points, shared_buffers
+from cleave.passes.cost.transfers import Extents, GlobalView, transfer
+
+
+def kernel_forms(kernel: KernelOp) -> KernelForms:
+    """The closed forms of a kernel; what its plan binds is a number in them."""
+    plan = cast(PlanOp, plan_of(kernel))
+    return _Extraction(kernel, plan.facts).forms()
+
+
+@dataclass
+class _Extraction:
+    kernel: KernelOp
+    facts: Facts
+    tensors: list[SSAValue] = field(default_factory=list[SSAValue])
+    views: dict[SSAValue, GlobalView] = field(
+        default_factory=dict[SSAValue, GlobalView]
+    )
+    """What is in GMEM, by the value that stands for it."""
+
+    def __post_init__(self) -> None:
+        ranges = self.kernel.ranges
+        self.extents = {r.iterator: self.facts.resolve(r.extent) for r in ranges}
+        self.middle: dict[str, Dim] = {
+            name: floordiv(extent, 2) for name, extent in self.extents.items()
+        }
+
+    def forms(self) -> KernelForms:
+        kernel = self.kernel
+        level = self._level(kernel, 1, Extents(self.extents, {}))
+        stores = tuple(
+            transfer(self._opened(result, tmap), Extents(self.extents, {}))
+            for result, tmap in zip(kernel.results, kernel.output_tmaps, strict=True)
+        )
+        warps = kernel.attributes.get("warps")
+        by_columns = isinstance(warps, StringAttr) and warps.data == "columns"
+        return KernelForms(
+            extents=tuple(self.extents.items()),
+            level=level,
+            stores=stores,
+            tensor_bytes=tuple(self._bytes(tensor) for tensor in self.tensors),
+            buffers=shared_buffers(kernel, self.resolved),
+            points=register_points(kernel, self.resolved),
+            warps="columns" if by_columns else "rows",
+        )
+
+    # Dims
+
+    def resolved(self, value: SSAValue) -> tuple[Dim, ...]:
+        """The dims of a value's type, with bound symbols as numbers."""
+        return tuple(map(self.facts.resolve, cast(TensorType, value.type).dims))
+
+    def elements(self, value: SSAValue) -> Dim:
+        return product(self.resolved(value))
+
+    def _bytes(self, value: SSAValue) -> Dim:
+        return self.elements(value) * _width(value)
+
+    def _trips(self, loop: LoopOp) -> Dim:
+        """Iterations of a loop; of one that outer iterators bound, in their middle."""
+        extent = self.facts.resolve(loop.range.extent)
+        return substitute(extent, self.middle)
+
+    # Levels
+
+    def _level(self, level: Level, trips: Dim, extents: Extents) -> LevelForms:
+        loads: list[Transfer] = []
+        for argument, view in zip(level.view_arguments, level.views, strict=True):
+            if not self._is_global(view.source):
+                continue
+            opened = self._opened(view.source, view.tmap)
+            memory = memory_of(argument)
+            if memory is None or memory.space == "gmem":
+                self.views[argument] = opened
+            else:
+                loads.append(transfer(opened, extents))
+        work = _Work(self)
+        loops: list[LevelForms] = []
+        for op in level.body.block.ops:
+            if isinstance(op, LoopOp):
+                inner = self._trips(op)
+                name = op.range.iterator
+                self.middle[name] = floordiv(inner, 2)
+                loops.append(self._level(op, inner, extents.with_loop(name, inner)))
+            elif isinstance(op, NextOp):
+                work.finish(op)
+            elif isinstance(op, Operator):
+                work.add(op)
+        has_loads = isinstance(level, LoopOp) and bool(level.sources)
+        return work.level(trips, has_loads and not loops, tuple(loads), tuple(loops))
+
+    def _is_global(self, source: SSAValue) -> bool:
+        if source in self.views:
+            return True
+        owner = source.owner
+        parent = owner.parent_op()
+        return isinstance(parent, PlanOp)
+
+    def _opened(self, source: SSAValue, tmap: TMap) -> GlobalView:
+        """The part of a tensor in GMEM that is `tmap` of what `source` stands for."""
+        held = self.views.get(source)
+        if held is None:
+            root = _root(source)
+            if root not in self.tensors:
+                self.tensors.append(root)
+            dims = self.resolved(source)
+            held = GlobalView(
+                self.tensors.index(root), dims, TMap.whole(dims), _width(source)
+            )
+        inner = TMap(
+            tuple(map(self.facts.resolve, tmap.offsets)),
+            tuple(map(self.facts.resolve, tmap.tile)),
+        )
+        whole = held.tmap.then(inner)
+        return GlobalView(held.tensor, held.dims, whole, held.element_bytes)
+
+
+@dataclass
+class _Work:
+    """The work of one iteration of a level, operator by operator."""
+
+    source: _Extraction
+    products: list[MatrixProduct] = field(default_factory=list[MatrixProduct])
+    reductions: list[TileReduction] = field(default_factory=list[TileReduction])
+    special: dict[Dim, int] = field(default_factory=dict[Dim, int])
+    issued: dict[Dim, int] = field(default_factory=dict[Dim, int])
+    shared: list[Dim] = field(default_factory=list[Dim])
+    meetings: int = 0
+
+    def add(self, op: Operator) -> None:
+        (result,) = op.results
+        if is_number(result) or GUARDED in op.attributes:
+            return
+        if op.ON_TENSOR_CORES:
+            self._add_product(op)
+        elif op.REDUCTION is not None:
+            self._add_reduction(op)
+        elif isinstance(op, Copy):
+            self._add_copy(op)
+        else:
+            self._add_elementwise(op)
+
+    def _add_product(self, op: Operator) -> None:
+        lhs, rhs = op.operands
+        *_, rows, columns = self.source.resolved(op.results[0])
+        (depth,) = op.expression.reduced
+        memory = memory_of(lhs)
+        self.products.append(
+            MatrixProduct(
+                rows,
+                columns,
+                self.source.facts.resolve(depth),
+                _width(lhs),
+                lhs_in_registers=memory is not None and memory.space == "rmem",
+                lhs_run=self.source.resolved(lhs)[-1],
+                rhs_run=self.source.resolved(rhs)[-1],
+            )
+        )
+
+    def _add_reduction(self, op: Operator) -> None:
+        (operand,) = op.operands
+        elements = self.source.elements(operand)
+        memory = memory_of(operand)
+        in_fragment = memory is not None and memory.layout == "fragment"
+        by_columns = self.source.kernel.attributes.get("warps") == StringAttr("columns")
+        self._issue(elements, op.INSTRUCTIONS)
+        self.reductions.append(TileReduction(elements, not in_fragment or by_columns))
+
+    def _add_copy(self, op: Copy) -> None:
+        self.shared.append(self.source.elements(op.results[0]) * _width(op.results[0]))
+        if op.params["memory"].space == "smem":
+            self.meetings += 1
+
+    def _add_elementwise(self, op: Operator) -> None:
+        elements = self.source.elements(op.results[0])
+        # By a number or by one value a row, a quotient is written as a product.
+        by_row = len(op.operands) == 2 and self.source.elements(op.operands[1])
+        self._issue(elements, op.INSTRUCTIONS if by_row in (False, elements) else 1)
+        if op.EXPONENTIALS:
+            self.special[elements] = self.special.get(elements, 0) + op.EXPONENTIALS
+        for operand in op.operands:
+            memory = memory_of(operand)
+            if memory is not None and memory.space == "smem":
+                self.shared.append(self.source.elements(operand) * _width(operand))
+
+    def finish(self, last: NextOp) -> None:
+        """What combining the contributions with the states takes."""
+        loop = cast(LoopOp, last.parent_op())
+        for argument, state, given in zip(
+            loop.state_arguments, loop.states, last.contributions, strict=True
+        ):
+            owner = given.value.owner
+            accumulates = isinstance(owner, Operator) and state.kind == owner.REDUCTION
+            count = (given.rescale is not None) + (not accumulates)
+            self._issue(self.source.elements(argument), count)
+
+    def _issue(self, elements: Dim, count: int) -> None:
+        if count:
+            self.issued[elements] = self.issued.get(elements, 0) + count
+
+    def level(
+        self,
+        trips: Dim,
+        is_pipelined: bool,
+        loads: tuple[Transfer, ...],
+        loops: tuple[LevelForms, ...],
+    ) -> LevelForms:
+        return LevelForms(
+            trips,
+            is_pipelined,
+            loads,
+            tuple(self.products),
+            tuple(self.reductions),
+            tuple(self.special.items()),
+            tuple(self.issued.items()),
+            tuple(self.shared),
+            self.meetings,
+            loops,
+        )
+
+
+def _root(value: SSAValue) -> SSAValue:
+    """The tensor that a view at plan level renames."""
+    owner = value.owner
+    while isinstance(owner, Operator):
+        value = owner.operands[0]
+        owner = value.owner
+    return value
+
+
+def _width(value: SSAValue) -> int:
+    return element_bytes(cast(TensorType, value.type).element_type)

@@ -1,0 +1,109 @@
+"""Rules that tiles have to obey, as arrays over configurations and launches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cleave.lowering.hardware import Hardware
+from cleave.passes.cost.evaluation import Array, Evaluation
+from cleave.passes.cost.form import Limit, Mask, Rule
+from cleave.passes.cost.work import WGMMA_DEPTH_BYTES, WGMMA_ROWS
+
+GRID_LIMIT = 65535
+"""Threadblocks along the second and third dim of a grid."""
+MMA_ROWS = 16
+COLUMNS = 16
+"""Of a matmul that a warpgroup computes: multiples of 16 (odd multiples of 8 go wrong
+in TileLang, its issue 2593)."""
+WGMMA_COLUMNS = 256
+INSTRUCTION_REGISTERS = 26
+"""What ptxas wants beside the accumulator of a single wgmma (its message C7602)."""
+
+
+def tensor_core_rules(
+    at: Evaluation, warpgroups: Array, launch_registers: Array, hardware: Hardware
+) -> dict[str, Rule | Limit]:
+    """What a tensor-core instruction asks of rows, columns, depth and registers."""
+    forms = at.forms
+    if not forms.products:
+        return {}
+    has_wgmma = "wgmma" in hardware.instructions
+    by_columns = forms.warps == "columns"
+    least = WGMMA_ROWS if has_wgmma else MMA_ROWS
+    rows = columns = depth = chained = _never()
+    widest = np.zeros((1, 1))
+    for product in forms.products:
+        m, n, k = at(product.rows), at(product.columns), at(product.depth)
+        each_rows = m if by_columns else m / warpgroups
+        each_columns = n / warpgroups if by_columns else n
+        rows = rows | (each_rows % least != 0)
+        columns = columns | (each_columns % COLUMNS != 0)
+        depth = depth | (k * product.element_bytes % WGMMA_DEPTH_BYTES != 0)
+        widest = np.maximum(widest, np.minimum(each_columns, WGMMA_COLUMNS))
+        if product.lhs_in_registers and has_wgmma:
+            # TileLang has no layout for a computed operand of more rows ("Layout infer
+            # conflict") except where one warpgroup holds all of them.
+            chained = chained | ((each_rows != WGMMA_ROWS) & (warpgroups > 1))
+    rules: dict[str, Rule | Limit] = {
+        "matmul rows": Rule(
+            rows,
+            f"a matmul gives each warpgroup no multiple of {least} rows",
+        ),
+        "matmul columns": Rule(
+            columns,
+            f"a matmul gives a warpgroup no multiple of {COLUMNS} columns",
+        ),
+        "matmul depth": Rule(
+            depth,
+            f"a matmul is no multiple of {WGMMA_DEPTH_BYTES} bytes deep",
+        ),
+        "chained matmul": Rule(
+            chained,
+            f"a matmul of a computed operand gives a warpgroup not {WGMMA_ROWS} rows",
+        ),
+    }
+    if has_wgmma:
+        rules["matmul registers"] = Limit(
+            widest / 2 + INSTRUCTION_REGISTERS,
+            launch_registers,
+            "one matmul instruction takes {used} registers of a thread, "
+            "which is launched with {limit}",
+        )
+    return rules
+
+
+def launch_limits(
+    at: Evaluation, stages: Array, threads: Array, hardware: Hardware
+) -> dict[str, Rule | Limit]:
+    """What a launch asks of threads, grid and the trips of its pipelines."""
+    trips = [at(loop.trips) for loop in at.forms.loops if loop.is_pipelined]
+    short = _never()
+    for count in trips:
+        short = short | (stages > count)
+    return {
+        "threads": Limit(
+            threads,
+            np.full((1, 1), float(hardware.threads_per_block)),
+            "a threadblock has {used} threads of at most {limit}",
+        ),
+        "grid": Limit(
+            _grid(at),
+            np.full((1, 1), float(GRID_LIMIT)),
+            "a dim of the grid has {used} threadblocks of at most {limit}",
+        ),
+        "stages": Rule(short, "a loop has fewer steps than its pipeline has stages"),
+    }
+
+
+def _grid(at: Evaluation) -> Array:
+    """The larger of the grid's second and third dims; what is left is in the third."""
+    extents = [at(extent) for _, extent in reversed(at.forms.extents)]
+    second = extents[1] if len(extents) > 1 else np.ones((1, 1))
+    third = np.ones((1, 1))
+    for extent in extents[2:]:
+        third = third * extent
+    return np.maximum(second, third)
+
+
+def _never() -> Mask:
+    return np.zeros((1, 1), bool)

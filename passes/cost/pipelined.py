@@ -1,0 +1,88 @@
+"""The form "pipelined": what `lowering/tilelang` emits, its loops by `T.Pipelined`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cleave.lowering.hardware import Hardware
+from cleave.passes.cost.closed_forms import KernelForms
+from cleave.passes.cost.evaluation import Array, Evaluation
+from cleave.passes.cost.form import Launch, Limit, Rule, Specialization
+from cleave.passes.cost.legality import launch_limits, tensor_core_rules
+from cleave.passes.cost.pipelined_resources import Launches, resources
+from cleave.passes.cost.pipelined_time import kernel_seconds
+from cleave.passes.cost.work import WARPGROUP
+
+STAGES = (2, 3, 4, 5, 6)
+
+
+class PipelinedForm:
+    """The form of every kernel that schedules make; see `KernelForm`."""
+
+    name = "pipelined"
+
+    def unfit(self, forms: KernelForms) -> str | None:
+        return None
+
+    def launches(self, forms: KernelForms, hardware: Hardware) -> Sequence[Launch]:
+        pipelined = any(level.is_pipelined for level in forms.loops)
+        stages = STAGES if pipelined else (1,)
+        return [
+            Launch(WARPGROUP * warpgroups, count, specialization)
+            for specialization in _specializations(forms, hardware)
+            for warpgroups in _warpgroups(forms, specialization)
+            for count in stages
+        ]
+
+    def limits(
+        self, at: Evaluation, launches: Sequence[Launch], hardware: Hardware
+    ) -> Mapping[str, Limit | Rule]:
+        chosen = Launches.of(launches)
+        used = resources(at, launches, hardware)
+        return {
+            **tensor_core_rules(at, chosen.warpgroups, used.launch_registers, hardware),
+            **launch_limits(at, chosen.stages, used.threads, hardware),
+            "registers": Limit(
+                used.registers,
+                used.register_limit,
+                "tiles take {used} registers of each thread, "
+                "which has {limit} for them",
+            ),
+            "smem": Limit(
+                used.smem_bytes,
+                np.full((1, 1), float(hardware.smem_bytes_per_block)),
+                "tiles take {used} bytes of SMEM, of which a threadblock has {limit}",
+            ),
+        }
+
+    def seconds(
+        self, at: Evaluation, launches: Sequence[Launch], hardware: Hardware
+    ) -> Array:
+        used = resources(at, launches, hardware)
+        return kernel_seconds(at, launches, used, hardware)
+
+
+def _specializations(
+    forms: KernelForms, hardware: Hardware
+) -> tuple[Specialization, ...]:
+    """
+    TileLang's planner for one loop moves the initial values of nested loops to the
+    wrong place, and of several loops it pipelines the first only.
+    """
+    if "tma" not in hardware.instructions or not forms.loops:
+        return ("none",)
+    if len(forms.loops) > 1:
+        return ("role-based", "none")
+    return ("single-loop", "role-based", "none")
+
+
+def _warpgroups(forms: KernelForms, specialization: Specialization) -> tuple[int, ...]:
+    """
+    Three that compute only with the planner for one loop: the role-based one gives them
+    72 registers.
+    """
+    if not forms.products:
+        return (1, 2)
+    return (1, 2, 3) if specialization == "single-loop" else (1, 2)

@@ -1,0 +1,177 @@
+"""
+How long a kernel of the form "pipelined" runs.
+
+Threadblocks run in rounds: a multiprocessor takes as many as it holds at a time. A step
+of a loop takes as long as its computation or its loads, whichever is more. Warpgroups
+that compute share the tensor cores and the other units, and what one waits for, others
+use (`step_clocks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cleave.lowering.hardware import Hardware
+from cleave.passes.cost.closed_forms import LevelForms, Transfer
+from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
+from cleave.passes.cost.form import Launch
+from cleave.passes.cost.pipelined_resources import Launches, Resources
+from cleave.passes.cost.traffic import Traffic, gmem_traffic
+from cleave.passes.cost.work import Work, is_bulk, iteration_work
+
+ROLE_BASED_FACTOR = 1.015
+"""Five kernels with both planners on an H200: 0.4, 1.3, 1.4 and 6.8 % slower with the
+role-based one, one 1.4 % faster."""
+TIE = 0.01
+EXACT_SHARING = 12
+"""Warpgroups up to which sharing is analyzed; more add what the busiest unit takes."""
+COPY_INSTRUCTIONS = 4
+"""Issued for each 16 bytes (or each element that is not aligned to them) that threads
+copy: the address, a predicate, the copy."""
+
+
+def kernel_seconds(
+    at: Evaluation, launches: Sequence[Launch], used: Resources, hardware: Hardware
+) -> Array:
+    """The time of every configuration and launch, without that of launching."""
+    return _Timing(at, Launches.of(launches), used, hardware).seconds()
+
+
+@dataclass
+class _Timing:
+    at: Evaluation
+    launch: Launches
+    used: Resources
+    hardware: Hardware
+
+    def seconds(self) -> Array:
+        hardware, at = self.hardware, self.at
+        blocks = np.maximum(1, self.used.blocks)
+        share = ceil_div(at.threadblocks, hardware.multiprocessors)
+        held = np.minimum(blocks, share)
+        traffic = gmem_traffic(at, held * hardware.multiprocessors, hardware)
+        full = np.floor(share / held)
+        rest = share - full * held
+        clocks = full * self._round(held, traffic)
+        last = self._round(np.maximum(1, rest), traffic)
+        clocks = clocks + np.where(rest > 0, last, 0)
+        computing = clocks / hardware.loaded_clock_hz
+        memory = traffic.fetched / hardware.memory_bytes_per_second
+        memory = memory + hardware.block_start_seconds
+        power = self._flops() / hardware.tensor_flops_f16
+        longest = np.maximum(computing, np.maximum(memory, power))
+        # Of two that are as long, the one with less of everything is first.
+        longest = longest + TIE * (computing + memory + power)
+        return longest * np.where(self.launch.is_role_based, ROLE_BASED_FACTOR, 1.0)
+
+    def _flops(self) -> Array:
+        """Tensor-core arithmetic, padding included."""
+
+        def level(forms: LevelForms) -> Array:
+            own = sum(
+                (
+                    2 * self.at(p.rows) * self.at(p.columns) * self.at(p.depth)
+                    for p in forms.products
+                ),
+                np.zeros((1, 1)),
+            )
+            inner = sum((level(loop) for loop in forms.loops), np.zeros((1, 1)))
+            return self.at(forms.trips) * (own + inner)
+
+        return level(self.at.forms.level) * self.at.threadblocks
+
+    # Rounds
+
+    def _round(self, held: Array, traffic: Traffic) -> Array:
+        """Clocks of one round of `held` threadblocks on a multiprocessor."""
+        hardware = self.hardware
+        start = hardware.block_start_seconds * hardware.loaded_clock_hz
+        per_clock = hardware.memory_bytes_per_second / hardware.loaded_clock_hz
+        stored = sum(
+            (self._bytes(store) for store in self.at.forms.stores), np.zeros((1, 1))
+        )
+        store = held * stored / (per_clock / hardware.multiprocessors)
+        missing = np.minimum(1, traffic.fetched / np.maximum(1, traffic.requested))
+        latency = hardware.l2_latency_seconds + missing * (
+            hardware.memory_latency_seconds - hardware.l2_latency_seconds
+        )
+        latency = latency * hardware.loaded_clock_hz
+        inside = self._level(self.at.forms.level, held, latency)
+        first = latency if self.at.forms.loops else 0
+        return start + inside + store - first
+
+    def _level(self, level: LevelForms, held: Array, latency: Array) -> Array:
+        """Clocks of one iteration of a level with all of its loops."""
+        total = self._step(level, held, latency)
+        for loop in level.loops:
+            steps = self.at(loop.trips) * self._level(loop, held, latency)
+            total = total + latency + steps
+        return total
+
+    def _step(self, level: LevelForms, held: Array, latency: Array) -> Array:
+        """The same without loops."""
+        at, hardware = self.at, self.hardware
+        work = iteration_work(level, at, self.launch.warpgroups, hardware)
+        computing = self._computing(work, self._copying(level), held)
+        loaded = sum((self._bytes(load) for load in level.loads), np.zeros((1, 1)))
+        loading = held * loaded / hardware.l2_bytes_per_clock
+        if not level.is_pipelined:
+            return computing + loading
+        # One stage is computed on while the others are on their way.
+        ahead = np.maximum(1, self.launch.stages - 1)
+        overlapped = np.maximum(np.maximum(computing, loading), latency / ahead)
+        exposed = computing + loading + latency
+        is_ahead = (self.launch.stages > 1) & (
+            self.used.has_producers | self.used.is_bulk
+        )
+        return np.where(is_ahead, overlapped, exposed)
+
+    def _computing(self, work: Work, copying: Array, held: Array) -> Array:
+        warpgroups = self.launch.warpgroups
+        # Where every warp loads, all of them meet in every step.
+        apart = np.where(self.used.has_producers, warpgroups, 1)
+        vector = work.vector + copying
+        return step_clocks(
+            work.tensor / apart, vector / apart, work.waits, apart * held
+        )
+
+    def _copying(self, level: LevelForms) -> Array:
+        """Clocks in which warps issue copies; with warps for loads, those that must."""
+        clocks = np.zeros((1, 1))
+        for load in level.loads:
+            width = self.hardware.memory_alignment_bytes / load.element_bytes
+            bulk = is_bulk(load, self.at, self.hardware)
+            elements = self.at.product(load.tile)
+            copies = np.where(bulk > 0, elements / width, elements)
+            issued = COPY_INSTRUCTIONS * copies / self.hardware.lanes_per_clock
+            needed = np.where(self.used.has_producers & (bulk > 0), 0.0, issued)
+            clocks = clocks + needed
+        return clocks
+
+    def _bytes(self, moved: Transfer) -> Array:
+        return self.at.product(moved.tile) * moved.element_bytes
+
+
+def step_clocks(tensor: Array, vector: Array, waits: Array, sharing: Array) -> Array:
+    """
+    Clocks in which each of `sharing` warpgroups makes a step.
+
+    A step takes `tensor` clocks of the tensor cores, `vector` clocks of the other units
+    and `waits` clocks of neither. Mean value analysis of a closed network: a warpgroup
+    that comes to a unit finds it as busy as the others alone would keep it.
+    """
+    most = min(int(sharing.max()), EXACT_SHARING)
+    queue_tensor, queue_vector = np.zeros((1, 1)), np.zeros((1, 1))
+    result = np.zeros((1, 1))
+    for count in range(1, most + 1):
+        at_tensor = tensor * (1 + queue_tensor)
+        at_vector = vector * (1 + queue_vector)
+        clocks = at_tensor + at_vector + waits
+        queue_tensor = count * at_tensor / np.maximum(clocks, 1)
+        queue_vector = count * at_vector / np.maximum(clocks, 1)
+        result = np.where(sharing >= count, clocks, result)
+    beyond = np.maximum(0, sharing - most)
+    return result + beyond * np.maximum(tensor, vector)

@@ -1,0 +1,94 @@
+"""What tmaps move: how many elements of a tensor the iterations of levels cover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cleave.dialects.dims import (
+    Dim,
+    ceildiv,
+    maximum,
+    minimum,
+    names_of,
+    substitute,
+    symbol,
+)
+from cleave.dialects.itgraph.tmap import TMap
+from cleave.passes.cost.closed_forms import Transfer, product
+
+
+@dataclass(frozen=True)
+class GlobalView:
+    """A part of a tensor in GMEM, as the levels around it slice it."""
+
+    tensor: int
+    dims: tuple[Dim, ...]
+    tmap: TMap
+    element_bytes: int
+
+
+@dataclass(frozen=True)
+class Extents:
+    """How far each iterator around a place counts: the kernel's, and the loops'."""
+
+    kernel: Mapping[str, Dim]
+    loops: Mapping[str, Dim]
+
+    def with_loop(self, iterator: str, trips: Dim) -> Extents:
+        return Extents(self.kernel, {**self.loops, iterator: trips})
+
+
+def transfer(view: GlobalView, extents: Extents) -> Transfer:
+    """The closed forms of moving this part of a tensor in every iteration around it."""
+    used = {name for offset in view.tmap.offsets for name in names_of(offset)}
+    everywhere = {**extents.kernel, **extents.loops}
+    again = [extent for name, extent in everywhere.items() if name not in used]
+    return Transfer(
+        tensor=view.tensor,
+        tile=view.tmap.tile,
+        element_bytes=view.element_bytes,
+        moves=product(list(extents.loops.values())),
+        elements=_covered(view, everywhere) * product(again),
+        held=_covered(view, extents.loops),
+        iterators=tuple(name for name in extents.kernel if name in used),
+        row_elements=_row_elements(view.dims),
+        run=_run(view),
+    )
+
+
+def _covered(view: GlobalView, iterators: Mapping[str, Dim]) -> Dim:
+    """Distinct elements of the tensor that the iterations over `iterators` cover."""
+    along = zip(view.dims, view.tmap.tile, view.tmap.offsets, strict=True)
+    return product([_along(*each, iterators) for each in along])
+
+
+def _along(dim: Dim, tile: Dim, offset: Dim, iterators: Mapping[str, Dim]) -> Dim:
+    """The same along one dim."""
+    used = names_of(offset)
+    moving = {name: extent for name, extent in iterators.items() if name in used}
+    if not moving:
+        return tile if tile == dim else minimum(tile, dim)
+    if len(moving) == 1:
+        ((name, extent),) = moving.items()
+        if offset == symbol(name) * tile and extent == ceildiv(dim, tile):
+            return dim  # adjacent tiles up to the end
+    # What only other iterators move is taken where it begins.
+    last = {name: moving[name] - 1 if name in moving else 0 for name in used}
+    beyond = substitute(offset, last) + tile - dim
+    return product(list(moving.values())) * tile - maximum(0, beyond)
+
+
+def _row_elements(dims: tuple[Dim, ...]) -> Dim:
+    """The stride of the second innermost dim; 0 if the tensor is one row."""
+    kept = [dim for dim in dims if dim != 1]
+    return kept[-1] if len(kept) > 1 else 0
+
+
+def _run(view: GlobalView) -> Dim:
+    run: Dim = 1
+    for dim, tile in reversed(list(zip(view.dims, view.tmap.tile, strict=True))):
+        run = run * minimum(tile, dim)
+        if tile != dim:
+            break
+    return run

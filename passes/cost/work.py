@@ -1,0 +1,113 @@
+"""
+Clocks that the work of one iteration keeps a multiprocessor's units busy.
+
+All are for one threadblock; `(configurations, launches)` arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cleave.dialects.dims import Dim
+from cleave.lowering.hardware import Hardware
+from cleave.passes.cost.closed_forms import LevelForms, MatrixProduct, Transfer
+from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
+
+WGMMA_ROWS = 64
+WGMMA_DEPTH_BYTES = 32
+"""Bytes of one row of A that an instruction takes: 16 elements of 2 bytes."""
+SWIZZLE_BYTES = 128
+"""Rows of this length lie in SMEM without bank conflicts; of shorter ones, more than
+one falls on the same banks."""
+WARPGROUP = 128
+"""Threads that issue one wgmma."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Busy clocks of one iteration, and clocks in which a warpgroup waits."""
+
+    tensor: Array
+    vector: Array
+    """Special functions, instruction issue and SMEM traffic of the threads."""
+    waits: Array
+    """Waiting for results, and of threads for each other."""
+
+
+def iteration_work(
+    level: LevelForms, at: Evaluation, warpgroups: Array, hardware: Hardware
+) -> Work:
+    """The work of one iteration of a level, without that of its loops and loads."""
+    zero = np.zeros((1, 1))
+    tensor = sum(
+        (
+            product_clocks(p, at, warpgroups, at.forms.warps == "columns", hardware)
+            for p in level.products
+        ),
+        zero,
+    )
+    special = sum((at(n) * count for n, count in level.special), zero)
+    issued = sum((at(n) * count for n, count in level.issued), zero)
+    shared = sum((at(bytes_) for bytes_ in level.shared_bytes), zero)
+    busiest = np.maximum(
+        special / hardware.special_per_clock, issued / hardware.lanes_per_clock
+    )
+    crossing = sum(reduction.crosses_warps for reduction in level.reductions)
+    within = len(level.reductions) - crossing
+    waits = len(level.products) * hardware.product_wait_clocks
+    waits += within * hardware.row_exchange_clocks
+    waits += level.meetings * hardware.barrier_clocks
+    waits += crossing * (hardware.barrier_clocks + hardware.row_exchange_clocks)
+    return Work(
+        tensor,
+        busiest + shared / hardware.smem_bytes_per_clock,
+        zero + waits,
+    )
+
+
+def product_clocks(
+    product: MatrixProduct,
+    at: Evaluation,
+    warpgroups: Array,
+    by_columns: bool,
+    hardware: Hardware,
+) -> Array:
+    """
+    Tensor-core clocks of a matmul of tiles.
+
+    An instruction takes as long as its arithmetic or as its operands in SMEM, whichever
+    is more: 64 rows of A, and B, which each warpgroup reads for itself.
+    """
+    rows, columns = at(product.rows), at(product.columns)
+    width = product.element_bytes
+    steps = ceil_div(at(product.depth) * width, WGMMA_DEPTH_BYTES)
+    count = ceil_div(rows, WGMMA_ROWS) * steps
+    if by_columns:
+        columns = columns / warpgroups
+        count = count * warpgroups
+    # Narrower elements go through at a higher rate, as many bytes a clock.
+    flops = 2 * WGMMA_ROWS * columns * (WGMMA_DEPTH_BYTES / 2)
+    arithmetic = flops / hardware.tensor_flops_per_clock_f16
+    lhs = WGMMA_ROWS * WGMMA_DEPTH_BYTES * _conflicts(product.lhs_run, width, at)
+    if product.lhs_in_registers:
+        lhs = np.zeros((1, 1))
+    rhs = columns * WGMMA_DEPTH_BYTES * _conflicts(product.rhs_run, width, at)
+    operands = (lhs + rhs) / hardware.smem_bytes_per_clock
+    return count * np.maximum(arithmetic, operands)
+
+
+def _conflicts(run: Dim, width: int, at: Evaluation) -> Array:
+    """How many rows of a tile fall on the same banks: 1, 2 or 4."""
+    row = at(run) * width
+    half = SWIZZLE_BYTES // 2
+    return np.where(row % SWIZZLE_BYTES == 0, 1.0, np.where(row % half == 0, 2.0, 4.0))
+
+
+def is_bulk(load: Transfer, at: Evaluation, hardware: Hardware) -> Array:
+    """1 where TMA can load a tile: rows that begin at and span multiples of 16 bytes."""
+    alignment = hardware.memory_alignment_bytes
+    row = at(load.row_elements) * load.element_bytes
+    span = at(load.span) * load.element_bytes
+    return ((row % alignment == 0) & (span % alignment == 0)).astype(np.float64)
