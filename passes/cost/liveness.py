@@ -206,8 +206,9 @@ class _RegisterWalk:
 def _rounded(value: SSAValue) -> SSAValue | None:
     """The tile of which a value is only a rounding."""
     owner = value.owner
-    rounds = isinstance(owner, Operator) and owner.ONLY_ROUNDS
-    return owner.operands[0] if rounds else None
+    if isinstance(owner, Operator) and owner.ONLY_ROUNDS:
+        return owner.operands[0]
+    return None
 
 
 def _arguments(block: Block) -> list[BlockArgument]:

@@ -106,7 +106,7 @@ def _conflicts(run: Dim, width: int, at: Evaluation) -> Array:
 
 
 def is_bulk(load: Transfer, at: Evaluation, hardware: Hardware) -> Array:
-    """1 where TMA can load a tile: rows that begin at and span multiples of 16 bytes."""
+    """1 where TMA can load a tile: rows begin at and span multiples of 16 bytes."""
     alignment = hardware.memory_alignment_bytes
     row = at(load.row_elements) * load.element_bytes
     span = at(load.span) * load.element_bytes
