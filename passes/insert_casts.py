@@ -40,13 +40,22 @@ class InsertCastsPass(ModulePass):
     name = "insert-casts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for graph in op.ops:
-            if isinstance(graph, GraphOp):
-                insert_casts(graph)
+        graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
+        # Every graph is done before one is replaced: a failure changes nothing.
+        new = [graph.clone() for graph in graphs]
+        for graph in new:
+            insert_casts(graph)
+        for before, after in zip(graphs, new, strict=True):
+            Rewriter.replace_op(before, after)
 
 
 def insert_casts(graph: GraphOp) -> None:
-    """Do it for one graph; see `InsertCastsPass`."""
+    """
+    Do it for one graph, in place; see `InsertCastsPass`.
+
+    Raises PassFailedException where inputs of several narrow types do not decide the
+    type of a matmul.
+    """
     roundings = _Roundings()
     for op in list(graph.operators):
         if op.ON_TENSOR_CORES:

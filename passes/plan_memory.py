@@ -71,12 +71,13 @@ class PlanMemoryPass(ModulePass):
     arch: str = "sm_90a"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for plan in op.ops:
-            if isinstance(plan, PlanOp):
-                require_narrow_operands(plan)
-                for kernel in list(plan.body.block.ops):
-                    if isinstance(kernel, KernelOp):
-                        self.plan_kernel(kernel)
+        plans = [plan for plan in op.ops if isinstance(plan, PlanOp)]
+        for plan in plans:
+            require_narrow_operands(plan)
+        for plan in plans:
+            for kernel in list(plan.body.block.ops):
+                if isinstance(kernel, KernelOp):
+                    self.plan_kernel(kernel)
 
     def plan_kernel(self, kernel: KernelOp) -> None:
         """Plan one kernel in place."""

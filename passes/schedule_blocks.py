@@ -115,6 +115,7 @@ class _BlockSchedule:
 
     def build(self) -> PlanOp:
         returned = list(self.graph.return_op.values)
+        self._require_roundings(returned)
         outputs = list(dict.fromkeys(self._computed(value) for value in returned))
         types = [cast(TensorType, value.type) for value in outputs]
         self.alone = {str(dim) for type_ in types for dim in type_.dims}
@@ -156,6 +157,16 @@ class _BlockSchedule:
         return value
 
     # Output tiles
+
+    def _require_roundings(self, returned: Sequence[SSAValue]) -> None:
+        for position, (value, declared) in enumerate(
+            zip(returned, self.graph.output_types, strict=True)
+        ):
+            if value.type != declared:
+                raise PassFailedException(
+                    f"@{self.graph.graph_name} returns {value.type} as result "
+                    f"{position}, which is {declared}; insert-casts rounds it"
+                )
 
     def _require_output_dim(self, name: str, outputs: Sequence[SSAValue]) -> None:
         where = f"tile for '{name}'"

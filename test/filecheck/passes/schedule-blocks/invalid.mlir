@@ -90,3 +90,12 @@ algebra.graph @written_again [M, K]
   %b = algebra.exp %y
   algebra.return %a, %b
 }
+
+// -----
+
+// CHECK: pass 'schedule-blocks': @not_rounded returns !algebra.tensor<[M], f32> as result 0, which is !algebra.tensor<[M], f16>; insert-casts rounds it
+algebra.graph @not_rounded [M]
+    (%x: !algebra.tensor<[M], f16>) -> (!algebra.tensor<[M], f16>) {
+  %o = algebra.exp %x
+  algebra.return %o
+}
