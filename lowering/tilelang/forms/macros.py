@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cleave.lowering.tilelang.text import call_lines, indented
+from cleave.lowering.tilelang.text import INDENT, WIDTH, call_lines, indented
 
 
 @dataclass
@@ -38,8 +38,7 @@ class Macros:
         for parameters that are `given` something else.
         """
         arguments = dict(given or {})
-        ends = [f"return {returns}"] if returns else []
-        for parameter in free_names([*statements, *ends]):
+        for parameter in free_names([*statements, returns]):
             if parameter not in self.known:
                 arguments.setdefault(parameter, parameter)
         self.known.add(name)
@@ -48,16 +47,36 @@ class Macros:
             f"# {what}",
             "@T.macro",
             *call_lines(f"def {name}(", list(arguments), "):"),
-            *indented([*statements, *ends]),
+            *indented([part for line in statements for part in _fitted(line)]),
+            *indented([f"return {returns}"] if returns else []),
         ]
         return call_lines(f"{name}(", list(arguments.values()))
 
 
 def free_names(statements: Sequence[str]) -> list[str]:
     """The names that statements use and do not define, in order of appearance."""
-    source = "\n".join(statements).replace("return ", "")
-    names = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name)]
+    tree = ast.parse("\n".join(statements))
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     names.sort(key=lambda name: (name.lineno, name.col_offset))
     defined = {name.id for name in names if isinstance(name.ctx, ast.Store)}
     used = dict.fromkeys(name.id for name in names if name.id not in defined)
     return list(used)
+
+
+def _fitted(line: str) -> list[str]:
+    """A statement over several lines where it is a call that one is too narrow for."""
+    text = line.lstrip()
+    space = line[: len(line) - len(text)]
+    if len(line) + len(INDENT) * 2 <= WIDTH or not text.endswith(")"):
+        return [line]
+    (statement,) = ast.parse(text).body
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return [line]
+    parts = [ast.get_source_segment(text, argument) for argument in call.args]
+    parts += [
+        f"{keyword.arg}={ast.get_source_segment(text, keyword.value)}"
+        for keyword in call.keywords
+    ]
+    start = f"{ast.get_source_segment(text, call.func)}("
+    return [space + part for part in call_lines(start, [p or "" for p in parts])]

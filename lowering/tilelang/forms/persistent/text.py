@@ -268,9 +268,10 @@ class PersistentEmitter(KernelEmitter):
         counts = [self.spelling.dim(r.hi) for r in self.kernel.ranges]
         swizzle = self.kernel.swizzle.value.data if self.kernel.swizzle else 0
         results = ", ".join(iterators)
+        shared = "; tiles of one time share what they read in L2" if swizzle > 1 else ""
         self.macro.add(
             "tile_at",
-            "The tile of this number: neighbours share what they read in L2.",
+            f"The tile of this number{shared}.",
             tile_lines(iterators, counts, swizzle),
             {"number": ""},
             returns=results,
