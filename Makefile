@@ -1,6 +1,6 @@
-# `make test` checks everything, `make demo` shows the compiler at work. Both first put
-# what pyproject.toml names and constraints.txt pins into .venv, and again when either
-# file has changed.
+# `make test` checks everything, `make demo` compiles attention and shows the kernel.
+# Both first put what pyproject.toml names and constraints.txt pins into .venv, and again
+# when either file has changed.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -14,7 +14,8 @@ test: lint
 
 demo: $(READY)
 	$(BIN)/cleave doctor
-	$(BIN)/cleave-opt examples/attention_softmax.mlir
+	$(BIN)/cleave compile examples/attention_fig5a.mlir --out build/demo
+	cat build/demo/module.py
 
 lint: $(READY)
 	$(BIN)/ruff check

@@ -30,8 +30,8 @@ def report_lines(report: Report) -> Iterator[tuple[str, str]]:
     """What there is to say, each under a word; more lines on it have none."""
     sizes = ", ".join(f"{n} = {s or 'dynamic'}" for n, s in report.sizes.items())
     yield "graph", f"@{report.graph}" + (f" with {sizes}" if sizes else "")
-    yield "GPU", report.device or f"none, so for {report.hardware.name}"
-    yield "chosen", str(report.configuration)
+    yield "GPU", report.device or f"none here; compiled for {report.hardware.name}"
+    yield "chosen", f"{report.configuration}, {report.form}"
     for reason in report.why:
         yield "", reason
     for number, rejection in enumerate(report.rejected[-SHOWN:]):
@@ -67,7 +67,7 @@ def _kernel(kernel: Mapping[str, Any]) -> str:
 
 def _check(check: NumericCheck) -> str:
     how = {
-        "numpy-tiles": "tile by tile in NumPy, not on a GPU",
+        "numpy-tiles": "in NumPy, tile by tile (not on a GPU)",
         "device": "on the GPU",
     }[check.method]
     sizes = ", ".join(f"{name} = {size}" for name, size in check.sizes.items())

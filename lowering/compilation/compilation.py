@@ -11,12 +11,14 @@ better one.
 
 from __future__ import annotations
 
+import shutil
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
 
 from cleave.dialects.algebra.graph import GraphOp
@@ -94,7 +96,6 @@ class _Compilation:
     def __init__(
         self, graph: GraphOp, wanted: Wanted, progress: Callable[[str], object]
     ) -> None:
-        self.graph = graph
         self.wanted = wanted
         self.progress = progress
         self.rejected: list[Rejection] = []
@@ -113,11 +114,15 @@ class _Compilation:
         self.hardware: Hardware = (
             self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
         )
+        try:
+            with self._timed("schedule"):
+                self.prepared = prepare(graph)
+        except NoProgramError as error:
+            raise CompilationError(f"@{graph.graph_name}: {error}") from error
+        self.graph = self.prepared.symbolic
 
     def compile(self, out_dir: Path | None) -> Compiled:
-        owned = TemporaryDirectory(prefix="cleave-") if out_dir is None else None
-        folder = Path(owned.name) if owned is not None else out_dir
-        assert folder is not None
+        folder = out_dir or Path(mkdtemp(prefix="cleave-"))
         with TemporaryDirectory(prefix="cleave-") as scratch:
             best = self._best(folder, Path(scratch))
             measured_ms, not_measured = self._measured(best)
@@ -125,9 +130,12 @@ class _Compilation:
             write_texts(folder, best.program.stages, best.source)
             write_build(folder, best.build.folder)
             write_report(folder, report)
-        return Compiled(
-            best.source, best.program.stages, report, folder, best.runnable, owned
+        compiled = Compiled(
+            best.source, best.program.stages, report, folder, best.runnable
         )
+        if out_dir is None:
+            weakref.finalize(compiled, shutil.rmtree, folder, ignore_errors=True)
+        return compiled
 
     # Candidates
 
@@ -159,16 +167,12 @@ class _Compilation:
     def _programs(self) -> Iterator[tuple[Choice, TileProgram, str]]:
         """The configurations that have a program which fits, as far as can be told."""
         with self._timed("schedule"):
-            try:
-                prepared = prepare(self.graph)
-            except NoProgramError as error:
-                raise CompilationError(f"@{self.graph.graph_name}: {error}") from error
-            choices = choices_for(prepared.graph, self.wanted, self.hardware)
+            choices = choices_for(self.prepared.graph, self.wanted, self.hardware)
         for choice in choices:
             self.progress(f"schedule: {choice.configuration}")
             try:
                 with self._timed("schedule"):
-                    program = schedule(prepared, choice.configuration)
+                    program = schedule(self.prepared, choice.configuration)
                     source = program.source(fast_math=self.wanted.fast_math)
                     require_fit(program.plan, self.hardware)
             except NoProgramError as error:
@@ -256,6 +260,7 @@ class _Compilation:
             device=self.device.name if self.device else None,
             configuration=best.choice.configuration,
             threads=max(k.threads.value.data for k in kernels if k.threads),
+            form=", ".join(dict.fromkeys(k.form.data for k in kernels if k.form)),
             why=best.choice.why,
             kernels=best.build.kernels,
             faults=best.build.faults,

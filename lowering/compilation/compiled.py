@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cleave.lowering.compilation.report import Report
@@ -33,14 +32,12 @@ class Compiled:
         report: Report,
         folder: Path,
         runnable: CompiledGraph | None,
-        owned: TemporaryDirectory[str] | None = None,
     ) -> None:
         self.source = source
         self.stages = stages
         self.report = report
         self.folder = folder
         self._runnable = runnable
-        self._owned = owned
 
     @property
     def name(self) -> str:

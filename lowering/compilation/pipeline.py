@@ -20,6 +20,7 @@ from cleave.passes.drop_shifts import DropShiftsPass
 from cleave.passes.insert_casts import InsertCastsPass
 from cleave.passes.sink_scales import SinkScalesPass
 from cleave.passes.stabilize_exp import StabilizeExpPass
+from cleave.passes.symbolize import SymbolizePass
 
 INPUT = "input"
 """The name of the stage before all passes."""
@@ -34,11 +35,13 @@ class PreparedGraph:
     """
     A graph as it is scheduled, whatever the tiles: exponents are safe, casts explicit.
 
+    `symbolic` is the graph that was given, with symbols in the place of numbers.
     `stages` has the IR text after each pass by the pass's name, in order, and before
     them that of the graph, as `input`.
     """
 
     stages: Mapping[str, str]
+    symbolic: GraphOp
     graph: GraphOp
 
 
@@ -63,13 +66,13 @@ class TileProgram:
 
 
 def graph_passes() -> list[ModulePass]:
-    """The passes over graphs that come before there are tiles."""
+    """The passes over symbolic graphs that come before there are tiles."""
     return [DropShiftsPass(), StabilizeExpPass(), InsertCastsPass(), SinkScalesPass()]
 
 
 def pipeline(configuration: Configuration) -> str:
     """All passes of a configuration, as `cleave-opt -p` takes them."""
-    passes = [*graph_passes(), *configuration.passes()]
+    passes = [SymbolizePass(), *graph_passes(), *configuration.passes()]
     return ",".join(str(pass_.pipeline_pass_spec()) for pass_ in passes)
 
 
@@ -79,9 +82,11 @@ def prepare(graph: GraphOp) -> PreparedGraph:
 
     Raises NoProgramError where one of them refuses the graph or leaves invalid IR.
     """
-    stages, prepared = _run(graph, graph_passes())
+    first, symbolic = _run(graph, [SymbolizePass()])
+    assert isinstance(symbolic, GraphOp)
+    others, prepared = _run(symbolic, graph_passes())
     assert isinstance(prepared, GraphOp)
-    return PreparedGraph({INPUT: _text(graph), **stages}, prepared)
+    return PreparedGraph({INPUT: _text(graph), **first, **others}, symbolic, prepared)
 
 
 def schedule(prepared: PreparedGraph, configuration: Configuration) -> TileProgram:
@@ -120,4 +125,4 @@ def _run(
 
 
 def _text(op: Operation) -> str:
-    return f"{op}\n"
+    return str(op) + "\n"

@@ -42,6 +42,7 @@ class Report:
     device: str | None
     configuration: Configuration
     threads: int
+    form: str
     why: Sequence[str]
     kernels: Sequence[Mapping[str, Any]]
     faults: Sequence[str]
@@ -62,6 +63,7 @@ class Report:
             "chosen": {
                 **_choice(configuration),
                 "threads": self.threads,
+                "form": self.form,
                 "pipeline": pipeline(configuration),
                 "why": list(self.why),
             },
