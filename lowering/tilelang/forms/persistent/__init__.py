@@ -24,6 +24,10 @@ from cleave.dialects.itgraph.parts import tensor_type
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.tilelang.forms.form import KernelForm, Setting
+from cleave.lowering.tilelang.forms.persistent.resources import (
+    Resources,
+    resources_of,
+)
 from cleave.lowering.tilelang.forms.persistent.rules import broken_rules
 from cleave.lowering.tilelang.forms.persistent.structure import Misfit, structure_of
 from cleave.lowering.tilelang.forms.persistent.text import PersistentEmitter
@@ -68,6 +72,15 @@ class PersistentForm(KernelForm):
             "stages": (2, 3, 4, 5, 6),
             "swizzle": (0, 4, 8, 16),
         }
+
+    def resources(self, kernel: KernelOp) -> Resources:
+        """
+        What a threadblock takes, for the tile sizes that have no value yet as well.
+
+        Raises Misfit for a kernel that is not of this form.
+        """
+        facts = cast(PlanOp, plan_of(kernel)).facts
+        return resources_of(structure_of(kernel), facts)
 
     def emit(self, kernel: KernelOp, context: EmissionContext) -> KernelText:
         emitter = PersistentEmitter(kernel, context, structure_of(kernel))

@@ -23,39 +23,51 @@ SWIZZLE_BYTES = 128
 
 
 @dataclass(frozen=True)
-class SmemUse:
-    """Bytes of SMEM by purpose."""
+class Resources:
+    """What a threadblock takes, over the tile sizes that have no value yet."""
 
-    step: Dim
-    """The tiles of one step; each stage has its own."""
-    beside: Dim
-    """Tiles that the epilogue reads or exchanges, and barriers."""
-    staging: Dim
-    """Parts of outputs on their way to GMEM, where they are as narrow as possible."""
+    stage_bytes: Dim
+    """SMEM of each stage: the tiles of one step of the loop."""
+    beside_bytes: Dim
+    """SMEM of tiles that the epilogue reads or exchanges, and of barriers."""
+    staging_bytes: Dim
+    """SMEM of outputs on their way to GMEM, a part as narrow as possible of each."""
+    tile_words: Dim
+    """Registers of all consumers together: accumulators, and a statistic's tile."""
 
-    def total(self, stages: int) -> Dim:
-        return self.step * stages + self.beside + self.staging
+    def smem_bytes(self, stages: int) -> Dim:
+        return self.stage_bytes * stages + self.beside_bytes + self.staging_bytes
+
+    def registers(self, threads: int) -> Dim:
+        """Registers of each of `threads` consumers that hold tiles."""
+        return ceildiv(self.tile_words, threads)
 
 
-def smem_use(structure: Structure, facts: Facts) -> SmemUse:
+def resources_of(structure: Structure, facts: Facts) -> Resources:
     step: Dim = 0
     for argument in structure.loop.view_arguments:
-        step += tile_bytes(argument, facts)
-    staged = structure.staged
+        step += _tile_bytes(argument, facts)
     beside: Dim = BARRIER_BYTES
-    for value in (*structure.beside, *(op.results[0] for op in structure.epilogue)):
+    made = (op.results[0] for op in structure.epilogue)
+    for value in (*structure.beside, *made):
         memory = memory_of(value)
-        if memory is not None and memory.space == "smem" and value.owner not in staged:
-            beside += _aligned(tile_bytes(value, facts))
-    # Outputs of one type take turns in one buffer.
-    types = {copy.result_type: copy for copy in staged}
+        is_staged = value.owner in structure.staged
+        if memory is not None and memory.space == "smem" and not is_staged:
+            beside += _aligned(_tile_bytes(value, facts))
     staging: Dim = 0
-    for copy in types.values():
-        rows, columns = (facts.resolve(dim) for dim in copy.result_type.dims[-2:])
-        size = element_bytes(copy.result_type.element_type)
+    # Outputs of one type take turns in one buffer.
+    for type_ in {copy.result_type for copy in structure.staged}:
+        rows, columns = (facts.resolve(dim) for dim in type_.dims[-2:])
+        size = element_bytes(type_.element_type)
         width = narrowest_part(columns, size, structure.divides_rows)
         staging += _aligned(rows * width * size)
-    return SmemUse(step, beside, staging)
+    words: Dim = 0
+    for value in structure.accumulators:
+        words += _elements(value, facts)
+    statistics = [_elements(op.results[0], facts) for op in structure.statistics]
+    if statistics:
+        words += maximum(*statistics)
+    return Resources(step, beside, staging, words)
 
 
 def narrowest_part(columns: Dim, element_size: int, divides_rows: bool) -> Dim:
@@ -82,16 +94,7 @@ def staging_columns(
     return max(widths, default=narrowest)
 
 
-def tile_registers(structure: Structure, threads: int, facts: Facts) -> Dim:
-    """Registers of a consumer that hold accumulators and a statistic's tile."""
-    elements: Dim = 0
-    for value in structure.accumulators:
-        elements += _elements(value, facts)
-    tiles = [_elements(op.results[0], facts) for op in structure.statistics]
-    return ceildiv(elements + (maximum(*tiles) if tiles else 0), threads)
-
-
-def tile_bytes(value: SSAValue, facts: Facts) -> Dim:
+def _tile_bytes(value: SSAValue, facts: Facts) -> Dim:
     return _elements(value, facts) * element_bytes(tensor_type(value).element_type)
 
 

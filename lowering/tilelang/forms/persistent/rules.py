@@ -15,7 +15,7 @@ from cleave.dialects.itgraph.level import Level, memory_of, value_text
 from cleave.dialects.itgraph.parts import View, tensor_type
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.hardware import Hardware
-from cleave.lowering.tilelang.forms.persistent.resources import smem_use, tile_registers
+from cleave.lowering.tilelang.forms.persistent.resources import resources_of
 from cleave.lowering.tilelang.forms.persistent.structure import Structure
 from cleave.lowering.tilelang.forms.persistent.warpgroups import (
     REGISTERS_BESIDE_TILES,
@@ -48,7 +48,8 @@ def broken_rules(
     for op in structure.matmuls:
         yield from _matmul_rules(op, structure, threads // WARPGROUP, facts, hardware)
     yield from _copy_rules(kernel, structure, facts)
-    registers = tile_registers(structure, threads, facts)
+    resources = resources_of(structure, facts)
+    registers = resources.registers(threads)
     available = available_registers(threads // WARPGROUP, hardware)
     if isinstance(registers, int) and registers > available - REGISTERS_BESIDE_TILES:
         yield (
@@ -58,7 +59,7 @@ def broken_rules(
     stages = kernel.stages.value.data if kernel.stages else 2
     if stages < 2:
         yield "one stage; loads are to be ahead of the steps"
-    smem = smem_use(structure, facts).total(stages)
+    smem = resources.smem_bytes(stages)
     if isinstance(smem, int) and smem > hardware.smem_bytes_per_block:
         yield (
             f"{stages} stages take {smem} bytes of SMEM, a threadblock has "

@@ -24,7 +24,7 @@ from cleave.lowering.tilelang.buffers import Buffer, GlobalTile
 from cleave.lowering.tilelang.forms.macros import Macros
 from cleave.lowering.tilelang.forms.persistent.loads import Loads, Ring
 from cleave.lowering.tilelang.forms.persistent.order import tile_lines
-from cleave.lowering.tilelang.forms.persistent.resources import smem_use
+from cleave.lowering.tilelang.forms.persistent.resources import resources_of
 from cleave.lowering.tilelang.forms.persistent.stores import Stores
 from cleave.lowering.tilelang.forms.persistent.structure import Structure
 from cleave.lowering.tilelang.forms.persistent.warpgroups import (
@@ -62,8 +62,8 @@ class PersistentEmitter(KernelEmitter):
 
     def _smem_left(self, context: EmissionContext) -> int:
         """Bytes for staging: what the loads and the epilogue do not take."""
-        smem = smem_use(self.structure, context.facts)
-        taken = smem.step * self.stages + smem.beside
+        resources = resources_of(self.structure, context.facts)
+        taken = resources.stage_bytes * self.stages + resources.beside_bytes
         if not isinstance(taken, int):
             raise EmissionError("a tile has no size; bind it first")
         return context.hardware.smem_bytes_per_block - taken
