@@ -19,8 +19,9 @@ from cleave.dialects.algebra.operator import Operator, is_float
 from cleave.dialects.tensor import TensorType
 from cleave.passes.exponents.invariance import (
     Use,
-    values_that_hide_nothing,
-    verdict_on,
+    candidates,
+    reaches_exponent,
+    why_not_free,
 )
 from cleave.passes.exponents.wording import Wording
 
@@ -149,30 +150,31 @@ class _Shifts:
     def drop(self) -> None:
         _erase_unused(self.graph)
         # Last first: of a chain of shifts the end goes, and the rest is then unused.
-        for value in reversed(values_that_hide_nothing(self.graph)):
-            if not any(value.uses):
+        for value in reversed(candidates(self.graph)):
+            if not reaches_exponent(value):
                 continue
             name = self.wording.name(value)
-            verdict = verdict_on(self.graph, self.wording, value)
-            if not verdict.reaches_exponent:
-                continue
-            if verdict.is_free:
+            reason = why_not_free(self.graph, self.wording, value)
+            if reason is None:
                 self._note(name, value)
                 self._put_zero(value)
             elif _is_maximum(value) and not self._drop_uses(value, name):
-                self.kept.append(f"{name}: {verdict.reason}")
+                self.kept.append(f"{name}: {reason}")
             _erase_unused(self.graph)
 
     def _drop_uses(self, value: SSAValue, name: str) -> bool:
         """Drop those uses that are free by themselves: the maximum is also a result."""
-        free: list[Use] = []
-        for use in list(value.uses):
-            user = use.operation
-            if isinstance(user, Operator):
-                place = (user, use.index)
-                verdict = verdict_on(self.graph, self.wording, value, place)
-                if verdict.is_free and verdict.reaches_exponent:
-                    free.append(place)
+        uses = [
+            (use.operation, use.index)
+            for use in value.uses
+            if isinstance(use.operation, Operator)
+        ]
+        free = [
+            use
+            for use in uses
+            if reaches_exponent(use[0].results[0])
+            and why_not_free(self.graph, self.wording, value, use) is None
+        ]
         for user, position in free:
             self._note(f"{name} in {self.wording.name(user.results[0])}", value)
             self._put_zero(value, (user, position))

@@ -26,7 +26,7 @@ class StabilizeExpPass(ModulePass):
     * it is added to results that it is missing from, such as a log-sum-exp;
     * sums with references of their own are rescaled before they are added up: those of
       the parts of a split (FlashDecoding), of several sets of keys, an attention sink;
-    * where a row may be masked as a whole, its divisor gets one more term, which is 1
+    * where a row may be masked as a whole, its divisor gets one more term, which is inf
       in such rows and 0 in others, so that they become 0; a log-sum-exp becomes -inf.
 
     Exponentials whose results would change, or that are shifted already, are left

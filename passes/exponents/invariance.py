@@ -9,7 +9,7 @@ may stand for it: the maximum in a softmax, found without looking for one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from cleave.passes.exponents.propagation import (
     Propagation,
     dims_of,
     places_of,
+    response,
     unit_of_exponent,
 )
 from cleave.passes.exponents.wording import Wording
@@ -31,25 +32,32 @@ Use: TypeAlias = tuple[Operator, int]
 """An operand of an operator, by its position."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a value is a free shift, and why not."""
-
-    reason: str | None
-    reaches_exponent: bool
-    """Whether an exponent is shifted by it."""
-
-    @property
-    def is_free(self) -> bool:
-        return self.reason is None
-
-
-def verdict_on(
+def why_not_free(
     graph: GraphOp, wording: Wording, value: SSAValue, use: Use | None = None
-) -> Verdict:
-    """Whether a value, or one use of it, is a free shift of the graph."""
+) -> str | None:
+    """
+    The rule that makes results depend on a value, or on one use of it; None if it is a
+    free shift.
+    """
     shift = Form.of(value, places_of(dims_of(value)))
     return _Trial(graph, wording, value, use, shift).run()
+
+
+def reaches_exponent(value: SSAValue) -> bool:
+    """Whether an exponent is computed from a value, not through another exponential."""
+    waiting = [value]
+    seen = {value}
+    while waiting:
+        for use in waiting.pop().uses:
+            user = use.operation
+            if not isinstance(user, Operator):
+                continue
+            if unit_of_exponent(user) is not None:
+                return True
+            if (result := user.results[0]) not in seen:
+                seen.add(result)
+                waiting.append(result)
+    return False
 
 
 class _Trial:
@@ -66,14 +74,10 @@ class _Trial:
         self.value = value
         self.use = use
         self.shift = shift
-        self.reaches_exponent = False
         self.propagation = Propagation(Degrees())
         self.degrees: dict[SSAValue, Degree] = {}
 
-    def run(self) -> Verdict:
-        return Verdict(self._reason(), self.reaches_exponent)
-
-    def _reason(self) -> str | None:
+    def run(self) -> str | None:
         for argument in self.graph.inputs:
             self._set(argument, self.propagation.leaf(argument))
         for op in self.graph.operators:
@@ -81,8 +85,6 @@ class _Trial:
             if self.use is not None and op is self.use[0]:
                 position = self.use[1]
                 operands[position] = self._shifted(operands[position])
-            if unit_of_exponent(op) is not None and operands[0].offset:
-                self.reaches_exponent = True
             try:
                 degree = self.propagation.result(op, operands)
             except Obstacle as obstacle:
@@ -116,10 +118,12 @@ class _Infinities(Degrees):
         return replace(super().number(value), may_vanish=value == -inf)
 
 
-def values_that_hide_nothing(graph: GraphOp) -> Sequence[SSAValue]:
+def candidates(graph: GraphOp) -> Sequence[SSAValue]:
     """
-    Results of operators that are no mask: not -inf except as the maximum of a masked
-    row. Only these may be dropped; another -inf in a sum makes an exponential 0.
+    The results of operators that may be shifts: they are added to something, and are no
+    masks. These are -inf, except as the maximum of a masked row, and a -inf in a sum
+    makes an exponential 0. (So does one in a product with what is added; only a maximum
+    may be multiplied on its way.)
     """
     propagation = Propagation(_Infinities())
     degrees: dict[SSAValue, Degree] = {}
@@ -135,5 +139,17 @@ def values_that_hide_nothing(graph: GraphOp) -> Sequence[SSAValue]:
             degree = replace(degree, may_vanish=False)
         degrees[op.results[0]] = degree
     return [
-        op.results[0] for op in graph.operators if not degrees[op.results[0]].may_vanish
+        op.results[0]
+        for op in graph.operators
+        if not degrees[op.results[0]].may_vanish and _is_added(op)
     ]
+
+
+def _is_added(op: Operator) -> bool:
+    if "max" in (op.REDUCTION, op.COMBINES):
+        return True
+    return all(
+        isinstance(use.operation, Operator)
+        and response(use.operation, use.index) is not None
+        for use in op.results[0].uses
+    )

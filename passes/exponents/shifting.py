@@ -51,6 +51,11 @@ from cleave.passes.exponents.propagation import (
     response,
 )
 
+UNSEEN = LOWEST * 1e-10
+"""
+The exponent of a key that nobody sees: above `LOWEST`, and so above a multiple of it,
+which the reference of a masked row becomes where a factor was moved out of it.
+"""
 _ATTEMPTS = 16
 """More obstacles than an operator can meet: each removes a degree of an operand."""
 
@@ -278,8 +283,9 @@ class ShiftedGraph:
 
     def _kept_from_zero(self, held: Held) -> Held:
         """
-        A divisor that is 0 in masked rows, plus a term that is 1 there and 0 elsewhere:
-        a key that nobody sees, with the exponent `LOWEST` and the value 0.
+        A divisor that is 0 in masked rows, plus a term that is inf there, so that the
+        quotient is 0, and 0 elsewhere: a key that nobody sees, with the exponent
+        `UNSEEN` and the value 0. (It scales as the divisor does, unlike a maximum.)
         """
         scale = held.degree.scale
         total = sum((c for _, c in scale), Fraction(0))
@@ -290,9 +296,9 @@ class ShiftedGraph:
             for term in scale.terms
         ):
             return held
-        lowest = self.builder.number(float(total) * LOWEST)
+        unseen = self.builder.number(float(total) * UNSEEN)
         part = scale.times(unit.inverse())
-        lacking = self.builder.add(Sub, lowest, self._value(part))
+        lacking = self.builder.add(Sub, unseen, self._value(part))
         term = self.builder.exp_of(lacking, unit, name="unseen")
         return Held(self.builder.add(Add, held.value, term), held.degree)
 
