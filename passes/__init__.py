@@ -17,6 +17,10 @@ PASSES: dict[str, tuple[str, str]] = {
     ),
     "specialize": ("cleave.passes.specialize", "SpecializePass"),
     "partition-split": ("cleave.passes.partition_split", "PartitionSplitPass"),
+    "partition-reductions": (
+        "cleave.passes.partition_reductions",
+        "PartitionReductionsPass",
+    ),
     "print-degrees": ("cleave.passes.print_degrees", "PrintDegreesPass"),
     "stabilize-exp": ("cleave.passes.stabilize_exp", "StabilizeExpPass"),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
@@ -27,6 +31,7 @@ PASSES: dict[str, tuple[str, str]] = {
         "ScheduleReductionsPass",
     ),
     "schedule-masks": ("cleave.passes.schedule_masks", "ScheduleMasksPass"),
+    "compose-plans": ("cleave.passes.compose_plans", "ComposePlansPass"),
     "plan-memory": ("cleave.passes.plan_memory", "PlanMemoryPass"),
     "substitute-facts": ("cleave.passes.substitute_facts", "SubstituteFactsPass"),
 }

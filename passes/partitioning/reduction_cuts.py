@@ -1,0 +1,242 @@
+"""The worthwhile cuts of a graph at its reductions, and its unfused form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import TypeAlias, cast
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import PassFailedException
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.dims import Dim
+from cleave.dialects.tensor import TensorType
+from cleave.passes.insert_casts import insert_casts
+from cleave.passes.partitioning.boundaries import Boundaries, Place
+from cleave.passes.partitioning.cutting import cut
+from cleave.passes.partitioning.draft import (
+    Draft,
+    computed_from,
+    drafts_of,
+    stored,
+)
+from cleave.passes.partitioning.traffic import sizes_of, traffic_of
+from cleave.passes.schedule_blocks import schedule_blocks
+
+MOST_CHAINS = 256
+"""How many sequences of boundaries are looked at for one graph."""
+
+Boundary: TypeAlias = tuple[frozenset[int], Place]
+"""A closed set of reductions, and what is kept when they are done."""
+
+Step: TypeAlias = tuple[SSAValue, ...]
+
+
+@dataclass(frozen=True)
+class ReductionCut:
+    """
+    A graph in pieces.
+
+    `steps` are the values that each piece but the last keeps, `traffic` the bytes that
+    all pieces read and write when each reads its operands once.
+    """
+
+    graph: GraphOp
+    steps: tuple[Step, ...]
+    traffic: int
+
+    @property
+    def drafts(self) -> list[Draft]:
+        return drafts_of(self.graph, self.steps)
+
+
+def reduction_cuts(
+    graph: GraphOp, most_traffic: int | None = None
+) -> Iterator[ReductionCut]:
+    """
+    The cuts of a graph at its reductions that have a schedule, those first that move
+    the fewest bytes. The uncut graph is not among them, nor is what moves more than
+    `most_traffic` bytes.
+
+    Boundaries lie behind closed sets of reductions; at each of them is kept what moves
+    the fewest bytes, or else the operands of the matmuls behind it. What has nothing in
+    common is computed by kernels of their own, even where there is no boundary.
+    """
+    boundaries = Boundaries(graph, sizes_of(graph))
+    choices = [
+        (closed, place)
+        for closed in boundaries.closed_sets()
+        for place in (Place.LEAST, Place.OPERANDS)
+        if closed != boundaries.everything or place is Place.LEAST
+    ]
+    order = count()
+    queue: list[tuple[int, int, tuple[Boundary, ...], ReductionCut]] = []
+
+    def look_at(chain: tuple[Boundary, ...]) -> None:
+        found = _cut_at(boundaries, chain)
+        if most_traffic is None or found.traffic <= most_traffic:
+            heappush(queue, (found.traffic, next(order), chain, found))
+
+    look_at(())
+    seen: set[frozenset[frozenset[SSAValue]]] = set()
+    for _ in range(MOST_CHAINS):
+        if not queue:
+            return
+        _, _, chain, found = heappop(queue)
+        drafts = found.drafts
+        pieces = frozenset(
+            frozenset([*draft.passed_on, *draft.outputs.values()]) for draft in drafts
+        )
+        if chain and pieces in seen:
+            continue  # a boundary at which nothing new is kept
+        seen.add(pieces)
+        if len(drafts) > 1 and why_not(found) is None:
+            yield found
+        for closed, place in choices:
+            if _follows(closed, place, chain):
+                look_at((*chain, (closed, place)))
+
+
+def without_cut(graph: GraphOp) -> ReductionCut:
+    """The graph as it is, in one piece."""
+    traffic = traffic_of(drafts_of(graph, ()), sizes_of(graph))
+    return ReductionCut(graph, (), traffic)
+
+
+def unfused(graph: GraphOp) -> ReductionCut:
+    """
+    One kernel an operator group: every matmul alone, and between matmuls the reductions
+    that reduce the same dims to the same dims, with the elementwise operators around
+    them. Without such a schedule every reduction is a group.
+
+    Raises PassFailedException where neither has a schedule.
+    """
+    boundaries = Boundaries(graph, sizes_of(graph))
+    reason: str | None = None
+    for together in (True, False):
+        found = _cut_at(boundaries, list(_around_groups(boundaries, together)))
+        reason = why_not(found)
+        if reason is None:
+            return found
+    raise PassFailedException(f"@{graph.graph_name} has no unfused plan: {reason}")
+
+
+def why_not(found: ReductionCut) -> str | None:
+    """Why a piece of a cut has no schedule, if one has none."""
+    try:
+        for piece in cut(found.graph, found.steps, found.graph.graph_name):
+            insert_casts(piece)
+            schedule_blocks(piece, {})
+    except PassFailedException as error:
+        return str(error)
+    return None
+
+
+def _follows(closed: frozenset[int], place: Place, chain: Sequence[Boundary]) -> bool:
+    if not chain:
+        return True
+    last, last_place = chain[-1]
+    if closed == last:
+        return (last_place, place) == (Place.LEAST, Place.OPERANDS)
+    return last < closed
+
+
+def _around_groups(boundaries: Boundaries, together: bool) -> Iterator[Boundary]:
+    """The boundaries around every matmul and every group of other reductions."""
+    done = frozenset[int]()
+    while done != boundaries.everything:
+        if others := _ready(boundaries, done, matmuls=False):
+            for number in others:
+                done = _group(boundaries, number, done, together)
+            if _ready(boundaries, done, matmuls=False):
+                yield done, Place.LEAST
+        else:
+            yield done, Place.OPERANDS
+            done |= {_ready(boundaries, done, matmuls=True)[0]}
+            yield done, Place.RESULTS
+
+
+def _ready(boundaries: Boundaries, done: frozenset[int], matmuls: bool) -> list[int]:
+    """The reductions that can be done next."""
+    return [
+        number
+        for number in sorted(boundaries.everything - done)
+        if boundaries.needs(number) <= done
+        and matmuls == boundaries.reductions[number].ON_TENSOR_CORES
+    ]
+
+
+def _group(
+    boundaries: Boundaries, first: int, done: frozenset[int], together: bool
+) -> frozenset[int]:
+    """The reductions done when a group is that begins with `first`."""
+
+    def dims(number: int) -> tuple[Sequence[Dim], Sequence[Dim]]:
+        op = boundaries.reductions[number]
+        return op.expression.reduced, op.result_type.dims
+
+    done |= {first}
+    for number in sorted(boundaries.everything - done) if together else ():
+        is_matmul = boundaries.reductions[number].ON_TENSOR_CORES
+        fits = boundaries.needs(number) <= done and dims(number) == dims(first)
+        if fits and not is_matmul:
+            done |= {number}
+    return done
+
+
+def _cut_at(boundaries: Boundaries, chain: Sequence[Boundary]) -> ReductionCut:
+    """The graph cut at boundaries, and between what has nothing in common."""
+    graph = boundaries.graph
+    steps: list[Step] = []
+    already: set[SSAValue] = set()
+
+    def keep(values: Sequence[SSAValue]) -> None:
+        new = [v for v in dict.fromkeys(map(stored, values)) if v not in already]
+        for step in _apart(graph, new, already):
+            steps.append(step)
+        already.update(new)
+
+    for closed, place in chain:
+        kept = boundaries.kept(closed, place, frozenset(already))
+        if place is not Place.RESULTS and closed != boundaries.everything:
+            kept += boundaries.outputs_in_front(closed)
+        keep(kept)
+    keep(graph.return_op.values)
+    return ReductionCut(
+        graph,
+        tuple(steps),
+        traffic_of(drafts_of(graph, steps), boundaries.sizes),
+    )
+
+
+def _apart(
+    graph: GraphOp, values: Sequence[SSAValue], already: set[SSAValue]
+) -> list[Step]:
+    """
+    The values in groups that one kernel can compute: of the same dims, or with 1 in
+    place of some of them, and from something in common.
+    """
+    groups: list[tuple[list[SSAValue], set[SSAValue]]] = []
+    for value in values:
+        operators, operands = computed_from(graph, [value], already)
+        sources = operands | {op.results[0] for op in operators if op.operands}
+        for members, shared in groups:
+            if sources & shared and all(_fit(value, member) for member in members):
+                members.append(value)
+                shared |= sources
+                break
+        else:
+            groups.append(([value], sources))
+    return [tuple(members) for members, _ in groups]
+
+
+def _fit(a: SSAValue, b: SSAValue) -> bool:
+    """Whether two values have the same dims but for some that are 1 in one of them."""
+    first, second = (cast(TensorType, value.type).dims for value in (a, b))
+    if len(first) != len(second):
+        return False
+    pairs = list(zip(first, second, strict=True))
+    return all(x in (1, y) for x, y in pairs) or all(y in (1, x) for x, y in pairs)
