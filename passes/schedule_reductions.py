@@ -21,7 +21,7 @@ from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.tensor import FactAttr
 from cleave.passes.scheduling.loops import LoopBuilder
-from cleave.passes.scheduling.references import running_references
+from cleave.passes.scheduling.references import running_references, write_out
 from cleave.passes.scheduling.tiles import TileSizes, fresh_name, parse_tiles
 from cleave.passes.scheduling.waves import (
     IterableReduction,
@@ -119,9 +119,11 @@ class _ReductionSchedule:
         """Make loops of a level's reductions, wave by wave, and go into each loop."""
         while group := self._next_group(block):
             self._make_loop(block, group)
-        for op in block.ops:
+        for op in list(block.ops):
             if isinstance(op, LoopOp):
                 self.tile_level(op.body.block)
+            elif isinstance(op, Operator) and op.IS_REFERENCE:
+                write_out(op, block)
 
     def _next_group(self, block: Block) -> list[IterableReduction] | None:
         facts = facts_at(cast(Level, block.parent_op()))

@@ -432,7 +432,9 @@ class Select(Elementwise):
     out = result_def(TensorType)
     traits = traits_def(Pure())
     MEANING: ClassVar = staticmethod(_select)
-    TILELANG: ClassVar = "T.if_then_else({0}, {1}, {2})"
+    # Not `T.if_then_else`, from whose condition TileLang derives bounds of the thread
+    # that it then takes for bounds of the statements behind.
+    TILELANG: ClassVar = "T.Select({0}, {1}, {2})"
 
     @classmethod
     def interpret(

@@ -119,9 +119,11 @@ class Tail(_SameTile, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
+        from cleave.dialects.algebra.elementwise import Select
+
         fill = Constant.emit((), (), {"value": params["fill"]})
         inside = f"{positions[params['dim']]} < {params['limit']}"
-        return f"T.if_then_else({inside}, {args[0]}, {fill})"
+        return Select.emit([inside, args[0], fill], positions, {})
 
     @classmethod
     def interpret(

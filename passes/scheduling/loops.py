@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
+from cleave.dialects.algebra.contraction import LOWEST
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import IDENTITY, Operator
 from cleave.dialects.dims import Dim, ceildiv, symbol
@@ -26,6 +27,7 @@ from cleave.passes.scheduling.propagation import (
 )
 from cleave.passes.scheduling.references import (
     RunningReference,
+    as_maximum,
     depending_on,
     factors,
     latest,
@@ -213,6 +215,9 @@ class LoopBuilder:
     ) -> SSAValue:
         type_ = op.result_type.with_dims(tmap.tile)
         tile_op = op.at_tile(operands, type_, tmap.offsets)
+        return self._named(tile_op, op, body)
+
+    def _named(self, tile_op: Operator, op: Operator, body: Block) -> SSAValue:
         body.add_op(tile_op)
         tile_op.results[0].name_hint = op.results[0].name_hint
         return tile_op.results[0]
@@ -232,10 +237,13 @@ class LoopBuilder:
 
             limit = self.extent - self.step.offset
             operands = masked_operands(op, operands, limit, body, ends)
+        if op.IS_REFERENCE:
+            # The state that it is combined with is at least the lowest reference.
+            return self._named(as_maximum(op, operands, op.result_type), op, body)
         return self._add(op, operands, whole, body)
 
     def _initial(self, op: Operator) -> Constant:
-        identity = IDENTITY[reduction_of(op)]
+        identity = LOWEST if op.IS_REFERENCE else IDENTITY[reduction_of(op)]
         type_ = TensorType(op.result_type.dims, f32)
         constant = Constant(result_type=type_, value=identity)
         constant.out.name_hint = "zero" if identity == 0 else "least"

@@ -4,7 +4,8 @@ Running references: online softmax, derived from degrees (DESIGN section 7).
 A reference over the dim of a loop is not known before the loop ends. But any value is
 sound as long as all terms agree on it, and a reduction of degree w is multiplied by
 `exp(w * (old - new))` when the reference moves from `old` to `new`. So the loop carries
-the largest element seen so far and rescales what it has summed up.
+the largest element seen so far, from `LOWEST` on, and rescales what it has summed up.
+What is left of a reference is a maximum, of the tile or of all that is reduced.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, Operation, SSAValue
 
+from cleave.dialects.algebra.contraction import LOWEST, ReduceMax
 from cleave.dialects.algebra.elementwise import Add, Exp, Max, Mul, Sub
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import Operator
@@ -85,6 +87,24 @@ def upstream_of(ops: Sequence[Operator], block: Block) -> set[Operation]:
                 found.add(owner)
                 stack.append(owner)
     return found
+
+
+def as_maximum(
+    op: Operator, operands: Sequence[SSAValue], type_: TensorType
+) -> Operator:
+    """The largest element of a tile that a reference is taken of."""
+    return ReduceMax(*operands, result_type=type_, **op.params)
+
+
+def write_out(op: Operator, block: Block) -> None:
+    """Replace a reference that no loop carries by what it means."""
+    maximum = as_maximum(op, op.operands, op.result_type)
+    lowest = Constant(result_type=TensorType([], f32), value=LOWEST)
+    clamped = Max(maximum, lowest)
+    clamped.out.name_hint = op.results[0].name_hint
+    block.insert_ops_before([maximum, lowest, clamped], op)
+    op.results[0].replace_all_uses_with(clamped.out)
+    block.erase_op(op)
 
 
 def latest(held: SSAValue, seen: SSAValue, name: str | None, body: Block) -> SSAValue:

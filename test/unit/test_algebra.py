@@ -78,7 +78,7 @@ TILELANG = {
         min=np.minimum,
         cast=unchanged,
         infinity=infinity,
-        if_then_else=np.where,
+        Select=np.where,
         And=np.logical_and,
         Or=np.logical_or,
     ),

@@ -240,12 +240,12 @@ algebra.graph @reference [M, L] where [L = 128]
 // CHECK-NEXT:    %l = itgraph.kernel (i_M = 0 to M ceildiv BM)
 // CHECK-NEXT:        ins (%tx = %x[i_M * BM, 0] tile [BM, L])
 // CHECK-NEXT:        outs ([i_M * BM, 0] of !algebra.tensor<[M, 1], f32>) {
-// CHECK-NEXT:      %least = algebra.constant -inf : !algebra.tensor<[BM, 1], f32>
+// CHECK-NEXT:      %least = algebra.constant -1.0e+30 : !algebra.tensor<[BM, 1], f32>
 // CHECK-NEXT:      %zero = algebra.constant 0.0 : !algebra.tensor<[BM, 1], f32>
 // CHECK-NEXT:      %r, %l_1 = itgraph.loop (i_L = 0 to L ceildiv BL)
 // CHECK-NEXT:          ins (%tx_1 = %tx[0, i_L * BL] tile [BM, BL])
 // CHECK-NEXT:          state (%r_acc = carry %least, %l_acc = sum %zero) {
-// CHECK-NEXT:        %r_1 = algebra.reference %tx_1 dim 1 : !algebra.tensor<[BM, 1], f32>
+// CHECK-NEXT:        %r_1 = algebra.reduce_max %tx_1 dim 1 : !algebra.tensor<[BM, 1], f32>
 // CHECK-NEXT:        %r_2 = algebra.max %r_acc, %r_1 : !algebra.tensor<[BM, 1], f32>
 // CHECK-NEXT:        %0 = algebra.sub %r_acc, %r_2 : !algebra.tensor<[BM, 1], f32>
 // CHECK-NEXT:        %rescale = algebra.exp %0 : !algebra.tensor<[BM, 1], f32>
@@ -297,3 +297,21 @@ algebra.graph @mask [M, L] where [L = 128]
 // CHECK-NEXT:    }
 // CHECK-NEXT:    itgraph.return %l
 // CHECK-NEXT:  }
+
+// -----
+
+// A reference that no loop carries is written out: it is at least the lowest one.
+algebra.graph @whole [M, L] where [L = 32]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %r = algebra.reference %x dim 1
+  %d = algebra.sub %x, %r
+  %e = algebra.exp %d
+  %l = algebra.reduce_sum %e dim 1
+  algebra.return %l
+}
+
+// CHECK-LABEL: itgraph.plan @whole
+// CHECK:           %0 = algebra.reduce_max %tx dim 1 : !algebra.tensor<[BM, 1], f32>
+// CHECK-NEXT:      %1 = algebra.constant -1.0e+30 : !algebra.tensor<[], f32>
+// CHECK-NEXT:      %r = algebra.max %0, %1 : !algebra.tensor<[BM, 1], f32>
+// CHECK-NEXT:      %d = algebra.sub %tx, %r : !algebra.tensor<[BM, L], f32>

@@ -63,7 +63,7 @@ def kernel_0():
             s[i, j] = qk[i, j] * 0.125
         if i_M * BM - i_L * BL - BL + L - M + 2 <= 0:
             for i, j in T.Parallel(BM, BL):
-                s[i, j] = T.if_then_else(j <= i + (i_M * BM - i_L * BL + L - M), s[i, j], -T.infinity("float32"))
+                s[i, j] = T.Select(j <= i + (i_M * BM - i_L * BL + L - M), s[i, j], -T.infinity("float32"))
         T.reduce_max(s, r_2, dim=1)
         for i in T.Parallel(BM):
             r_3[i] = T.max(r[i], r_2[i])
@@ -102,7 +102,7 @@ def kernel_0():
     @T.macro
     def iter_0(g_tq, g_o, tq, r, l, a, k, v, i_M, i_H, o_2, o_3):
         T.copy(g_tq, tq)
-        T.fill(r, -T.infinity("float32"))
+        T.fill(r, -1e+30)
         T.fill(l, 0.0)
         T.fill(a, 0.0)
         wrap_1(k, v, tq, i_M, r, l, a, i_H)

@@ -51,7 +51,7 @@ def kernel_0():
     def iter_1(g_tx_2, tx_2, tscale, i_L, e, l):
         T.copy(g_tx_2, tx_2)
         for i, j in T.Parallel(BM, BL):
-            e[i, j] = T.if_then_else(j < L - i_L * BL, exp2(T.cast(tx_2[i, j], "float32") * tscale[0] * 1.4426950408889634), 0.0)
+            e[i, j] = T.Select(j < L - i_L * BL, exp2(T.cast(tx_2[i, j], "float32") * tscale[0] * 1.4426950408889634), 0.0)
         T.reduce_sum(e, l, dim=1, clear=False)
 
     @T.macro
