@@ -130,13 +130,25 @@ def execute_graph(
         raise ExecutionError(
             f"@{graph.graph_name} takes {len(graph.inputs)} inputs, got {len(inputs)}"
         )
-    values: dict[SSAValue, Array] = {}
-    for position, (argument, array) in enumerate(
-        zip(graph.inputs, inputs, strict=True)
-    ):
-        name = argument.name_hint or str(position)
-        type_ = graph.input_types[position]
-        values[argument] = prepare_input(name, array, type_, sizes, precision)
+    prepared = [
+        prepare_input(
+            argument.name_hint or str(position), array, type_, sizes, precision
+        )
+        for position, (argument, array, type_) in enumerate(
+            zip(graph.inputs, inputs, graph.input_types, strict=True)
+        )
+    ]
+    return results_of(graph, prepared, sizes, precision)
+
+
+def results_of(
+    graph: GraphOp,
+    inputs: Sequence[Array],
+    sizes: Mapping[str, int],
+    precision: Precision,
+) -> list[Array]:
+    """`execute_graph` for inputs that are taken as they are, and all sizes."""
+    values: dict[SSAValue, Array] = dict(zip(graph.inputs, inputs, strict=True))
     for op in graph.operators:
         operands = [values[operand] for operand in op.operands]
         values[op.results[0]] = apply_operator(op, operands, sizes, precision)
