@@ -333,6 +333,21 @@ class Gelu(Unary):
     EXPONENTIALS: ClassVar = 1
 
 
+@irdl_op_definition
+class Softplus(Unary):
+    """`log(1 + exp(x))`."""
+
+    name = "algebra.softplus"
+    REPEATS_OPERAND: ClassVar = True
+    # The exponential is of -|x|, which does not overflow.
+    MEANING: ClassVar = meaning1(lambda np, x: np.logaddexp(0, x))
+    TILELANG: ClassVar = text1(
+        lambda x: f"T.max({x}, 0.0) + T.log(1.0 + {exp2(f'T.abs({x})', -LOG2_E)})"
+    )
+    INSTRUCTIONS: ClassVar = 5
+    EXPONENTIALS: ClassVar = 2
+
+
 ################################################################################
 # Binary                                                                       #
 ################################################################################

@@ -41,6 +41,7 @@ FORMULAS = {
     "sigmoid": "1 / (1 + exp(-a))",
     "silu": "a / (1 + exp(-a))",
     "erf": "erf(a)",
+    "softplus": "log(1 + exp(a))",
     "gelu": "a * (1 + erf(a / sqrt(2))) / 2",
     "add": "a + b",
     "sub": "a - b",

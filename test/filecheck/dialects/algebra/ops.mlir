@@ -65,6 +65,7 @@ algebra.graph @elementwise [M, N]
   %silu = algebra.silu %x
   %erf = algebra.erf %x
   %gelu = algebra.gelu %x
+  %softplus = algebra.softplus %x
   %add = algebra.add %x, %row
   %sub = algebra.sub %row, %x
   %mul = algebra.mul %row, %column
@@ -96,6 +97,7 @@ algebra.graph @elementwise [M, N]
 // CHECK-NEXT:    %silu = algebra.silu %x : !algebra.tensor<[M, N], f32>
 // CHECK-NEXT:    %erf = algebra.erf %x : !algebra.tensor<[M, N], f32>
 // CHECK-NEXT:    %gelu = algebra.gelu %x : !algebra.tensor<[M, N], f32>
+// CHECK-NEXT:    %softplus = algebra.softplus %x : !algebra.tensor<[M, N], f32>
 // CHECK-NEXT:    %add = algebra.add %x, %row : !algebra.tensor<[M, N], f32>
 // CHECK-NEXT:    %sub = algebra.sub %row, %x : !algebra.tensor<[M, N], f32>
 // CHECK-NEXT:    %mul = algebra.mul %row, %column : !algebra.tensor<[M, N], f32>
@@ -126,6 +128,7 @@ algebra.graph @elementwise [M, N]
 // CHECK-GENERIC-NEXT:    %silu = "algebra.silu"(%x) : (!algebra.tensor<[M, N], f16>) -> !algebra.tensor<[M, N], f32>
 // CHECK-GENERIC-NEXT:    %erf = "algebra.erf"(%x) : (!algebra.tensor<[M, N], f16>) -> !algebra.tensor<[M, N], f32>
 // CHECK-GENERIC-NEXT:    %gelu = "algebra.gelu"(%x) : (!algebra.tensor<[M, N], f16>) -> !algebra.tensor<[M, N], f32>
+// CHECK-GENERIC-NEXT:    %softplus = "algebra.softplus"(%x) : (!algebra.tensor<[M, N], f16>) -> !algebra.tensor<[M, N], f32>
 // CHECK-GENERIC-NEXT:    %add = "algebra.add"(%x, %row) : (!algebra.tensor<[M, N], f16>, !algebra.tensor<[M, 1], bf16>) -> !algebra.tensor<[M, N], f32>
 // CHECK-GENERIC-NEXT:    %sub = "algebra.sub"(%row, %x) : (!algebra.tensor<[M, 1], bf16>, !algebra.tensor<[M, N], f16>) -> !algebra.tensor<[M, N], f32>
 // CHECK-GENERIC-NEXT:    %mul = "algebra.mul"(%row, %column) : (!algebra.tensor<[M, 1], bf16>, !algebra.tensor<[N], f64>) -> !algebra.tensor<[M, N], f32>
