@@ -48,7 +48,7 @@ def resources_of(structure: Structure, facts: Facts) -> Resources:
     for argument in structure.loop.view_arguments:
         step += _tile_bytes(argument, facts)
     beside: Dim = BARRIER_BYTES
-    made = (op.results[0] for op in structure.epilogue)
+    made = (op.results[0] for op in structure.epilogue if not op.KEEPS_ORDER)
     for value in (*structure.beside, *made):
         memory = memory_of(value)
         is_staged = value.owner in structure.staged

@@ -28,12 +28,14 @@ class Structure:
     A kernel as the form sees it: one loop whose steps are matmuls of tiles that are
     loaded for them, and an epilogue of elementwise operators.
 
-    `matmuls` add to states of the loop; `statistics` are the other operators of a
-    step, which run beside them. `beside` are tiles in SMEM that the epilogue reads;
-    `staged` are copies to SMEM that exist only for a store.
+    `renames` give tiles of a step other dims of size 1; `matmuls` add to states of the
+    loop; `statistics` are the other operators of a step, which run beside them.
+    `beside` are tiles in SMEM that the epilogue reads; `staged` are copies to SMEM that
+    exist only for a store.
     """
 
     loop: LoopOp
+    renames: tuple[Operator, ...]
     matmuls: tuple[Operator, ...]
     statistics: tuple[Operator, ...]
     beside: tuple[BlockArgument, ...]
@@ -70,16 +72,18 @@ def structure_of(kernel: KernelOp) -> Structure:
         )
     step = list(_step_operators(loop))
     matmuls = tuple(op for op in step if op.ON_TENSOR_CORES)
-    statistics = tuple(op for op in step if not op.ON_TENSOR_CORES)
+    renames = tuple(op for op in step if op.KEEPS_ORDER)
+    statistics = tuple(op for op in step if op not in (*matmuls, *renames))
     if not matmuls:
         raise Misfit(f"the loop over {loop.range.iterator} has no matmul")
     for op in matmuls:
         _require_loaded_operands(op, loop)
-    for op in statistics:
+    for op in (*renames, *statistics):
         _require_independent(op, loop)
     _require_sums(loop)
     return Structure(
         loop=loop,
+        renames=renames,
         matmuls=matmuls,
         statistics=statistics,
         beside=_views_beside(kernel, loop),
@@ -114,16 +118,25 @@ def _step_operators(loop: LoopOp) -> Iterator[Operator]:
 def _require_loaded_operands(op: Operator, loop: LoopOp) -> None:
     """The producer knows no other tiles than those that it loads."""
     for position, operand in enumerate(op.operands):
-        if operand not in loop.view_arguments:
+        loaded = _renamed(operand)
+        if loaded not in loop.view_arguments:
             _refuse(op, f"operand {position} is computed, not loaded in its loop")
-        memory = memory_of(operand)
-        source = memory_of(loop.sources[loop.view_arguments.index(operand)])
+        memory = memory_of(loaded)
+        source = memory_of(loop.sources[loop.view_arguments.index(loaded)])
         if memory is None or memory.space != "smem":
             _refuse(op, f"operand {position} is not in SMEM")
         if source is None or source.space != "gmem":
             _refuse(op, f"operand {position} is a part of a tile that is loaded before")
     if [type(use.operation) for use in op.results[0].uses] != [NextOp]:
         _refuse(op, "its result is used in the loop, and not only summed")
+
+
+def _renamed(value: SSAValue) -> SSAValue:
+    """The tile of which a value is only another name."""
+    owner = value.owner
+    if isinstance(owner, Operator) and owner.KEEPS_ORDER:
+        return _renamed(owner.operands[0])
+    return value
 
 
 def _require_independent(op: Operator, loop: LoopOp) -> None:
@@ -187,13 +200,14 @@ def _epilogue(kernel: KernelOp) -> tuple[Operator, ...]:
         op for op in kernel.body.block.ops if isinstance(op, Operator) and op.operands
     )
     for op in operators:
-        if not op.ELEMENTWISE or op.IS_VIEW:
+        if not op.ELEMENTWISE and not op.KEEPS_ORDER:
             _refuse(op, "the epilogue is for elementwise operators")
         if GUARDED in op.attributes:
             _refuse(op, "is a mask under a condition")
     for value in kernel.yielded:
-        if isinstance(value, BlockArgument):
-            raise Misfit(f"tile {value_text(value, '')} is stored as it was loaded")
+        if isinstance(_renamed(value), BlockArgument):
+            name = value_text(value, "of the kernel")
+            raise Misfit(f"tile {name} is stored as it was loaded")
     return operators
 
 

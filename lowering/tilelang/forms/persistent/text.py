@@ -196,7 +196,8 @@ class PersistentEmitter(KernelEmitter):
             self.places[argument] = self.places[result] = buffer
         first = f"{iterator} == {self.spelling.dim(loop.range.lo)}"
         body = self._body(loop, {"function": "T.wgmma_gemm", "clear": first})
-        for op in (*self.structure.matmuls, *self.structure.statistics):
+        parts = self.structure
+        for op in (*parts.renames, *parts.matmuls, *parts.statistics):
             body.emit(op)
         body.finish(loop.terminator)
         self.body.allocations += body.allocations
@@ -267,12 +268,15 @@ class PersistentEmitter(KernelEmitter):
             return []
         counts = [self.spelling.dim(r.hi) for r in self.kernel.ranges]
         swizzle = self.kernel.swizzle.value.data if self.kernel.swizzle else 0
+        # With less than two iterators there is no row of tiles.
+        row_count = self.kernel.ranges[-2:][0].hi
+        divides = self.context.facts.divides(max(1, swizzle), row_count)
         results = ", ".join(iterators)
         shared = "; tiles of one time share what they read in L2" if swizzle > 1 else ""
         self.macro.add(
             "tile_at",
             f"The tile of this number{shared}.",
-            tile_lines(iterators, counts, swizzle),
+            tile_lines(iterators, counts, swizzle, divides),
             {"number": ""},
             returns=results,
         )
