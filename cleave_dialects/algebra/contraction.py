@@ -122,7 +122,7 @@ class Matmul(Operator, HasCanonicalizationPatternsInterface):
             value if permutation is None else domain.transpose(value, permutation)
             for value, permutation in zip(values, permutations, strict=True)
         )
-        (contracted,) = cls.tensor_expression(shapes, params).reduced
+        contracted = shapes[0][-2 if "transpose_lhs" in params else -1]
         return domain.contract(lhs, rhs, contracted)
 
     @classmethod

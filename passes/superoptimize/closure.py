@@ -11,10 +11,6 @@ has to be chosen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
-
-from xdsl.utils.exceptions import VerifyException
 
 from cleave.dialects.algebra.operator import Operator
 from cleave.passes.superoptimize.abstract import Abstraction, Class
@@ -32,6 +28,7 @@ from cleave.passes.superoptimize.graph import (
 )
 from cleave.passes.superoptimize.limits import Clock, Limits
 from cleave.passes.superoptimize.moves import Move, Operand, moves_of
+from cleave.passes.superoptimize.plans import Plan, Planner
 from cleave.passes.superoptimize.sampling import Sample
 from cleave.passes.superoptimize.semantics import (
     Shape,
@@ -39,37 +36,6 @@ from cleave.passes.superoptimize.semantics import (
 )
 from cleave.passes.superoptimize.space import Producer, Space, TypeId
 from cleave.passes.superoptimize.splitting import split_forms
-
-Kind: TypeAlias = tuple[TypeId, Class]
-"""What decides whether a move on a value is worth evaluating."""
-
-
-@dataclass
-class Counts:
-    """What happened to moves on operands of given kinds, and to their evaluations."""
-
-    pruned_by_class: int = 0
-    """The class fits into no context."""
-    pruned_by_dims: int = 0
-    """A dim of the result could never be reduced."""
-    evaluated: int = 0
-
-
-@dataclass(frozen=True)
-class _Result:
-    """A step on operands of certain types, which fit, and the type of its result."""
-
-    step: Step
-    shapes: tuple[Shape, ...]
-    type: TypeId
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """A step on operands of certain kinds that is worth evaluating."""
-
-    step: int
-    result: Kind
 
 
 class Closure:
@@ -93,19 +59,16 @@ class Closure:
         self.graph = graph
         self.dims = dims
         self.sample = sample
-        self.counts = Counts()
         self.stopped_by: str | None = None
         self.abstraction = Abstraction(dims.primes, distribute=distribute)
         self.contexts = Contexts(self.abstraction)
         self.space = Space(max(len(shape) for shape in graph.shapes()))
-        self._parts = {split.count: split.part for split in dims.splits}
+        self.evaluated = 0
+        """The number of operators that were evaluated."""
         self.originals: dict[Producer, int] = {}
         """The producers that make up the graph itself, in order, and their values."""
         self._produced: dict[Producer, int | None] = {}
         self._by_class: dict[Class, dict[TypeId, list[int]]] = {}
-        self._results: dict[tuple[Move, tuple[TypeId, ...]], list[_Result]] = {}
-        self._plans: dict[tuple[Move, tuple[Kind, ...]], list[_Plan]] = {}
-        self._pair_moves: dict[tuple[Class, Class], tuple[Move, ...]] = {}
         leaves = [self._add_leaf(leaf) for leaf in graph.leaves]
         self.outputs = self._add_graph([leaf.value for leaf in leaves])
         for leaf in graph.extra_leaves:
@@ -119,8 +82,10 @@ class Closure:
             )
         }
         moves = moves_of(graph, companions, forms)
-        self._unary = [move for move in moves if move.open == 1]
-        self._binary = [move for move in moves if move.open == 2]
+        self._planner = Planner(
+            self.space, self.abstraction, self.contexts, dims, moves
+        )
+        self.counts = self._planner.counts
 
     # The beginning: the leaves, and the graph itself
 
@@ -238,30 +203,30 @@ class Closure:
         """Apply every move to a value, with those that came before it and itself."""
         type_ = self.space.values[value].type
         kind = (type_, cls)
-        for move in self._unary:
-            for plan in self._plans_for(move, (kind,)):
+        for move in self._planner.unary:
+            for plan in self._planner.plans(move, (kind,)):
                 self._apply(plan, move, (value,))
         self._by_class.setdefault(cls, {}).setdefault(type_, []).append(value)
         for other_cls, by_type in self._by_class.items():
-            forwards = self._moves_for(cls, other_cls)
-            backwards = self._moves_for(other_cls, cls)
+            forwards = self._planner.moves(cls, other_cls)
+            backwards = self._planner.moves(other_cls, cls)
             if not forwards and not backwards:
                 continue
             for other_type, others in by_type.items():
                 other_kind = (other_type, other_cls)
                 for move in forwards:
-                    for plan in self._plans_for(move, (kind, other_kind)):
+                    for plan in self._planner.plans(move, (kind, other_kind)):
                         for other in others:
                             self._apply(plan, move, (value, other))
                 for move in backwards:
                     if move.commutative:
                         continue
-                    for plan in self._plans_for(move, (other_kind, kind)):
+                    for plan in self._planner.plans(move, (other_kind, kind)):
                         for other in others:
                             if other != value or other_cls != cls:
                                 self._apply(plan, move, (other, value))
 
-    def _apply(self, plan: _Plan, move: Move, open_operands: tuple[int, ...]) -> None:
+    def _apply(self, plan: Plan, move: Move, open_operands: tuple[int, ...]) -> None:
         operands = move.fill(open_operands, lambda fixed: fixed.value)
         if move.commutative:
             operands = tuple(sorted(operands))
@@ -276,7 +241,7 @@ class Closure:
 
     def _evaluate(self, producer: Producer, type_: TypeId) -> int | None:
         """The value that a producer gives, of a known type; None if undefined."""
-        self.counts.evaluated += 1
+        self.evaluated += 1
         values = self.space.values
         shapes = self.space.operand_shapes(producer)
         operands = [
@@ -294,84 +259,3 @@ class Closure:
         if value not in producer.operands and values[value].leaf is None:
             values[value].producers[producer] = None
         return value
-
-    # What is worth evaluating
-
-    def _moves_for(self, a: Class, b: Class) -> tuple[Move, ...]:
-        """
-        The moves on two values of these classes whose class fits before the reduced
-        dims are counted in, which only makes it larger.
-        """
-        if (known := self._pair_moves.get((a, b))) is None:
-            unit = ((1, 1),) * 2
-            known = self._pair_moves[a, b] = tuple(
-                move
-                for move in self._binary
-                if any(
-                    self.contexts.live_dims(
-                        Step.of(move.operator, params).interpret(
-                            self.abstraction, self._classes(move, (a, b)), unit
-                        )
-                    )
-                    for params in move.params(unit)
-                )
-            )
-            self.counts.pruned_by_class += len(self._binary) - len(known)
-        return known
-
-    def _plans_for(self, move: Move, kinds: tuple[Kind, ...]) -> list[_Plan]:
-        """The steps of a move on operands of these kinds that are worth evaluating."""
-        if (known := self._plans.get((move, kinds))) is None:
-            known = self._plans[move, kinds] = []
-            classes = self._classes(move, [cls for _, cls in kinds])
-            for result in self._results_for(move, tuple(type_ for type_, _ in kinds)):
-                cls = result.step.interpret(self.abstraction, classes, result.shapes)
-                dims = self.abstraction.dim_mask(self.space.shapes[result.type])
-                if not self.contexts.live_dims(cls):
-                    self.counts.pruned_by_class += 1
-                elif not self.contexts.admits(cls, dims):
-                    self.counts.pruned_by_dims += 1
-                else:
-                    step = self.space.step_of(result.step)
-                    known.append(_Plan(step, (result.type, cls)))
-        return known
-
-    def _classes(self, move: Move, classes: Sequence[Class]) -> tuple[Class, ...]:
-        return move.fill(classes, lambda fixed: fixed.cls)
-
-    def _results_for(self, move: Move, types: tuple[TypeId, ...]) -> list[_Result]:
-        """The steps of a move that operands of these types fit."""
-        if (known := self._results.get((move, types))) is None:
-            known = self._results[move, types] = []
-            types = move.fill(types, lambda fixed: fixed.type)
-            shapes = tuple(self.space.shapes[type_] for type_ in types)
-            if move.of_shape is not None:
-                if (self.space.aligned(move.of_shape),) != shapes:
-                    return known
-                shapes = (move.of_shape,)
-                for params in move.params(shapes):
-                    step = self.space.step_of(Step.of(move.operator, params))
-                    self.space.seen_as[step, types] = shapes
-            elements = [self.space.elements[type_] for type_ in types]
-            for params in move.params(shapes):
-                try:
-                    shape = move.operator.infer_shape(shapes, params)
-                    element = move.operator.infer_element_type(elements, params)
-                except VerifyException:
-                    continue
-                step = Step.of(move.operator, params)
-                if self._reduces_sensibly(step, shapes):
-                    type_ = self.space.type_of(shape, element)
-                    known.append(_Result(step, shapes, type_))
-        return known
-
-    def _reduces_sensibly(self, step: Step, shapes: Sequence[Shape]) -> bool:
-        """
-        Whether what is reduced has more than one element, and the parts of a split dim
-        are not added up before the dim of each part is reduced.
-        """
-        dims = [dim for shape in shapes for dim in shape]
-        return all(
-            dim != 1 and not (dim in self._parts and self._parts[dim] in dims)
-            for dim in step.reduced(shapes)
-        )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cleave.dialects.algebra.operator import Operator
-from cleave.passes.superoptimize.closure import Closure, Counts
+from cleave.passes.superoptimize.closure import Closure
 from cleave.passes.superoptimize.derivations import (
     Derivations,
     drop_synonyms,
@@ -23,6 +23,7 @@ from cleave.passes.superoptimize.extraction import Extraction
 from cleave.passes.superoptimize.field import TRIALS
 from cleave.passes.superoptimize.graph import Dims, SearchGraph
 from cleave.passes.superoptimize.limits import Clock, Limits
+from cleave.passes.superoptimize.plans import Counts
 from cleave.passes.superoptimize.sampling import draw
 from cleave.passes.superoptimize.semantics import Dim
 from cleave.passes.superoptimize.verification import (
@@ -59,7 +60,9 @@ class Statistics:
     """Distinct values in the closure."""
     useful: int = 0
     """Those of them that some derivation of the outputs uses."""
-    counts: Counts = field(default_factory=Counts)
+    evaluated: int = 0
+    """Operators that were evaluated."""
+    pruned: Counts = field(default_factory=Counts)
     undefined: int = 0
     """Producers dropped because they may be undefined."""
     synonyms: int = 0
@@ -130,7 +133,11 @@ def _attempt(
         distribute=distribute,
     )
     closure.run(options.limits, clock)
-    statistics = Statistics(values=len(closure.space.values), counts=closure.counts)
+    statistics = Statistics(
+        values=len(closure.space.values),
+        evaluated=closure.evaluated,
+        pruned=closure.counts,
+    )
     derivations = Derivations.of(closure.space, closure.outputs, closure.originals)
     statistics.undefined = drop_undefined(derivations)
     statistics.synonyms = drop_synonyms(derivations)

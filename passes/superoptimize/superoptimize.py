@@ -174,9 +174,9 @@ def _summary(outcome: Outcome, candidates: int, *, stats: bool) -> DictionaryAtt
         counts = {
             "values": statistics.values,
             "useful": statistics.useful,
-            "evaluated": statistics.counts.evaluated,
-            "pruned_by_class": statistics.counts.pruned_by_class,
-            "pruned_by_dims": statistics.counts.pruned_by_dims,
+            "evaluated": statistics.evaluated,
+            "pruned_by_class": statistics.pruned.pruned_by_class,
+            "pruned_by_dims": statistics.pruned.pruned_by_dims,
             "undefined": statistics.undefined,
             "synonyms": statistics.synonyms,
             "disagreeing": statistics.disagreeing,
