@@ -1,0 +1,60 @@
+"""What README.md shows of commands and of code is real."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from textwrap import dedent
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks() -> Iterator[str]:
+    """The text of each indented block."""
+    for block in re.findall(r"(?:^    .*\n(?:\s*\n(?=    ))?)+", README, re.MULTILINE):
+        yield dedent(block)
+
+
+GRAPH = next(block for block in blocks() if block.startswith("algebra.graph @tour"))
+COMMANDS = dict(
+    block[2:].split("\n", 1)
+    for block in blocks()
+    if block.startswith("$ cleave-opt tour.mlir")
+)
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether text is what is shown, where a line `...` stands for any lines."""
+    pattern = "".join(
+        r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n"
+        for line in shown.strip("\n").split("\n")
+    )
+    return re.fullmatch(pattern, printed.strip("\n") + "\n") is not None
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_output_is_what_the_command_prints(
+    command: str, cleave_opt: Callable[..., CompletedProcess[str]]
+) -> None:
+    outcome = cleave_opt(GRAPH, *shlex.split(command)[2:])
+    assert matches(COMMANDS[command], outcome.stdout or outcome.stderr)
+
+
+def test_every_step_of_the_tour_is_tried() -> None:
+    assert len(COMMANDS) == 6
+
+
+def test_an_output_with_another_line_does_not_match() -> None:
+    assert matches("a\n...\nd\n", "a\nb\nc\nd\n")
+    assert not matches("a\n...\nd\n", "a\nb\nc\ne\n")
+    assert not matches("a\nd\n", "a\nb\nd\n")
+
+
+def test_the_operator_shown_is_that_of_the_dialect() -> None:
+    (entry,) = (block for block in blocks() if "class Softplus" in block)
+    source = ROOT / "cleave_dialects/algebra/elementwise.py"
+    assert f"\n{entry}\n" in source.read_text()
