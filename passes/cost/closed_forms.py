@@ -97,11 +97,18 @@ class LevelForms:
 class SharedBuffer:
     """A tile in SMEM and when it is needed, in positions of the kernel's body."""
 
-    bytes: Dim
+    tile: tuple[Dim, ...]
+    element_bytes: int
     is_staged: bool
     """There is one for every stage of the pipeline."""
+    is_stored: bool
+    """It is a copy that exists only for a store."""
     first: int
     last: int
+
+    @property
+    def bytes(self) -> Dim:
+        return product(self.tile) * self.element_bytes
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """
-Kernel forms: the ways in which one planned kernel can be written.
+What a kernel form costs: which launches it offers for a kernel, what those take of the
+hardware in every tile configuration, and how long they run.
 
-A form says which kernels it fits, which launches it offers for them, what those take of
-the hardware in every tile configuration, and how long they run. Ranking knows forms by
-this interface only; `itgraph.kernel` names the form that was chosen.
+Ranking knows forms by this interface only. A new form is a file here and an entry in
+`cleave.passes.cost.forms`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ class Launch:
     threads: int
     """That compute; a form may add some that only load."""
     stages: int
-    specialization: Specialization
+    specialization: Specialization | None = None
+    """How TileLang divides warps, in forms that leave this to it."""
 
     def __str__(self) -> str:
-        return f"{self.threads} threads, {self.stages} stages, {self.specialization}"
+        parts = [f"{self.threads} threads", f"{self.stages} stages"]
+        return ", ".join([*parts, *filter(None, [self.specialization])])
 
 
 @dataclass(frozen=True)
@@ -65,20 +67,31 @@ class Rule:
         return self.broken
 
 
-class KernelForm(Protocol):
-    """One way to write a kernel. Arrays are `(configurations, launches)`."""
+@dataclass(frozen=True)
+class Times:
+    """How long kernels run, `(configurations, launches)` arrays."""
+
+    seconds: Array
+    """Without the launch."""
+    panel: Array
+    """The width of L2 rasterization that this is for; 0 for none."""
+
+
+class FormCost(Protocol):
+    """
+    What one way to write kernels costs. `cleave.lowering.tilelang.forms` has the form
+    of the same name, which says which kernels it fits and writes them.
+
+    Arrays are `(configurations, launches)`, or broadcast to that.
+    """
 
     @property
     def name(self) -> str:
-        """As `itgraph.kernel` names it."""
-        ...
-
-    def unfit(self, forms: KernelForms) -> str | None:
-        """Why the form cannot write a kernel; None if it can."""
+        """As `itgraph.kernel` names the form."""
         ...
 
     def launches(self, forms: KernelForms, hardware: Hardware) -> Sequence[Launch]:
-        """The launches that are worth trying."""
+        """The launches that are worth trying; none where the form does not fit."""
         ...
 
     def limits(
@@ -87,8 +100,8 @@ class KernelForm(Protocol):
         """What makes configurations illegal, by the name it is counted under."""
         ...
 
-    def seconds(
+    def times(
         self, at: Evaluation, launches: Sequence[Launch], hardware: Hardware
-    ) -> Array:
-        """How long the kernel runs, without its launch."""
+    ) -> Times:
+        """How long the kernel runs in every configuration."""
         ...

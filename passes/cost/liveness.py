@@ -19,7 +19,7 @@ from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import GUARDED, Operator
 from cleave.dialects.dims import Dim
-from cleave.dialects.itgraph.kernel import KernelOp
+from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
 from cleave.dialects.itgraph.level import Level, memory_of
 from cleave.dialects.itgraph.loop import LoopOp, NextOp
 from cleave.dialects.itgraph.memory import Space
@@ -99,8 +99,17 @@ def shared_buffers(kernel: KernelOp, dims: Dims) -> tuple[SharedBuffer, ...]:
 
     def add(value: SSAValue, is_staged: bool, first: int) -> None:
         last = max((at(user) for user in _users(value)), default=first)
-        size = product(dims(value)) * _bytes(value)
-        buffers.append(SharedBuffer(size, is_staged, first, max(first, last)))
+        stored = [isinstance(use.operation, YieldOp) for use in value.uses]
+        buffers.append(
+            SharedBuffer(
+                dims(value),
+                _bytes(value),
+                is_staged,
+                stored == [True] and isinstance(value.owner, Copy),
+                first,
+                max(first, last),
+            )
+        )
 
     for op in kernel.walk():
         if isinstance(op, Level):

@@ -1,4 +1,4 @@
-"""The form "pipelined": what `lowering/tilelang` emits, its loops by `T.Pipelined`."""
+"""The cost of the form "pipelined", whose loops are `T.Pipelined`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ import numpy as np
 
 from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.closed_forms import KernelForms
-from cleave.passes.cost.evaluation import Array, Evaluation
-from cleave.passes.cost.form import Launch, Limit, Rule, Specialization
+from cleave.passes.cost.evaluation import Evaluation
+from cleave.passes.cost.form import Launch, Limit, Rule, Specialization, Times
 from cleave.passes.cost.legality import launch_limits, tensor_core_rules
 from cleave.passes.cost.pipelined_resources import Launches, resources
-from cleave.passes.cost.pipelined_time import kernel_seconds
+from cleave.passes.cost.pipelined_time import kernel_times
 from cleave.passes.cost.work import WARPGROUP
 
 STAGES = (2, 3, 4, 5, 6)
 
 
-class PipelinedForm:
-    """The form of every kernel that schedules make; see `KernelForm`."""
+class PipelinedCost:
+    """The cost of the form that fits every kernel; see `FormCost`."""
 
     name = "pipelined"
-
-    def unfit(self, forms: KernelForms) -> str | None:
-        return None
 
     def launches(self, forms: KernelForms, hardware: Hardware) -> Sequence[Launch]:
         pipelined = any(level.is_pipelined for level in forms.loops)
@@ -57,11 +54,11 @@ class PipelinedForm:
             ),
         }
 
-    def seconds(
+    def times(
         self, at: Evaluation, launches: Sequence[Launch], hardware: Hardware
-    ) -> Array:
+    ) -> Times:
         used = resources(at, launches, hardware)
-        return kernel_seconds(at, launches, used, hardware)
+        return kernel_times(at, launches, used, hardware)
 
 
 def _specializations(
@@ -81,8 +78,9 @@ def _specializations(
 def _warpgroups(forms: KernelForms, specialization: Specialization) -> tuple[int, ...]:
     """
     Three that compute only with the planner for one loop: the role-based one gives them
-    72 registers.
+    72 registers. Columns are divided by more than one, or else there is nothing to it.
     """
     if not forms.products:
         return (1, 2)
-    return (1, 2, 3) if specialization == "single-loop" else (1, 2)
+    most = 3 if specialization == "single-loop" else 2
+    return tuple(range(2 if forms.warps == "columns" else 1, most + 1))

@@ -91,7 +91,7 @@ def resources(
     extra = np.where(chosen.is_single_loop & ~every, 2 * WARPGROUP, WARPGROUP)
     threads = chosen.threads + np.where(has_producers, extra, 0)
     smem = _smem_bytes(at, chosen) + np.where(has_producers, BARRIER_BYTES, 0)
-    tiles = _tile_registers(at, chosen)
+    tiles = tile_registers(at, chosen)
     per_thread = np.floor(hardware.registers_per_multiprocessor / threads / 8) * 8
     launch_registers = np.minimum(hardware.registers_per_thread, per_thread)
     three = chosen.warpgroups >= 3
@@ -151,7 +151,8 @@ def _smem_bytes(at: Evaluation, chosen: Launches) -> Array:
     return np.where(chosen.is_role_based, total, peak) + meeting_place
 
 
-def _tile_registers(at: Evaluation, chosen: Launches) -> Array:
+def tile_registers(at: Evaluation, chosen: Launches) -> Array:
+    """Registers of a thread that hold tiles, where most of them are live."""
     most = np.zeros((1, 1))
     for point in at.forms.points:
         most = np.maximum(most, _point_registers(point, at, chosen))

@@ -17,27 +17,30 @@ import numpy as np
 from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.closed_forms import LevelForms, Transfer
 from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
-from cleave.passes.cost.form import Launch
+from cleave.passes.cost.form import Launch, Times
 from cleave.passes.cost.pipelined_resources import Launches, Resources
-from cleave.passes.cost.traffic import Traffic, gmem_traffic
-from cleave.passes.cost.work import Work, is_bulk, iteration_work
+from cleave.passes.cost.sharing import longest_of, step_clocks
+from cleave.passes.cost.traffic import Traffic, gmem_traffic, latency_clocks
+from cleave.passes.cost.work import Work, is_bulk, iteration_work, tensor_flops
 
 ROLE_BASED_FACTOR = 1.015
 """Five kernels with both planners on an H200: 0.4, 1.3, 1.4 and 6.8 % slower with the
 role-based one, one 1.4 % faster."""
-TIE = 0.01
-EXACT_SHARING = 12
-"""Warpgroups up to which sharing is analyzed; more add what the busiest unit takes."""
+UNDIVIDED_FACTOR = 1.3
+"""Matmuls whose operands all warps load by `cp.async`: not measured, assumed between
+FlashAttention-2 and 3."""
+COLUMNS_FACTOR = 1.005
+"""Rows first where it makes no difference that is modelled."""
 COPY_INSTRUCTIONS = 4
 """Issued for each 16 bytes (or each element that is not aligned to them) that threads
 copy: the address, a predicate, the copy."""
 
 
-def kernel_seconds(
+def kernel_times(
     at: Evaluation, launches: Sequence[Launch], used: Resources, hardware: Hardware
-) -> Array:
+) -> Times:
     """The time of every configuration and launch, without that of launching."""
-    return _Timing(at, Launches.of(launches), used, hardware).seconds()
+    return _Timing(at, Launches.of(launches), used, hardware).times()
 
 
 @dataclass
@@ -47,7 +50,7 @@ class _Timing:
     used: Resources
     hardware: Hardware
 
-    def seconds(self) -> Array:
+    def times(self) -> Times:
         hardware, at = self.hardware, self.at
         blocks = np.maximum(1, self.used.blocks)
         share = ceil_div(at.threadblocks, hardware.multiprocessors)
@@ -61,27 +64,14 @@ class _Timing:
         computing = clocks / hardware.loaded_clock_hz
         memory = traffic.fetched / hardware.memory_bytes_per_second
         memory = memory + hardware.block_start_seconds
-        power = self._flops() / hardware.tensor_flops_f16
-        longest = np.maximum(computing, np.maximum(memory, power))
-        # Of two that are as long, the one with less of everything is first.
-        longest = longest + TIE * (computing + memory + power)
-        return longest * np.where(self.launch.is_role_based, ROLE_BASED_FACTOR, 1.0)
-
-    def _flops(self) -> Array:
-        """Tensor-core arithmetic, padding included."""
-
-        def level(forms: LevelForms) -> Array:
-            own = sum(
-                (
-                    2 * self.at(p.rows) * self.at(p.columns) * self.at(p.depth)
-                    for p in forms.products
-                ),
-                np.zeros((1, 1)),
-            )
-            inner = sum((level(loop) for loop in forms.loops), np.zeros((1, 1)))
-            return self.at(forms.trips) * (own + inner)
-
-        return level(self.at.forms.level) * self.at.threadblocks
+        power = tensor_flops(at) / hardware.tensor_flops_f16
+        longest = longest_of(computing, memory, power)
+        factor = np.where(self.launch.is_role_based, ROLE_BASED_FACTOR, 1.0)
+        undivided = ~self.used.has_producers & bool(at.forms.products)
+        factor = np.where(undivided, UNDIVIDED_FACTOR, factor)
+        if at.forms.warps == "columns":
+            factor = factor * COLUMNS_FACTOR
+        return Times(longest * factor, traffic.panel)
 
     # Rounds
 
@@ -94,11 +84,7 @@ class _Timing:
             (self._bytes(store) for store in self.at.forms.stores), np.zeros((1, 1))
         )
         store = held * stored / (per_clock / hardware.multiprocessors)
-        missing = np.minimum(1, traffic.fetched / np.maximum(1, traffic.requested))
-        latency = hardware.l2_latency_seconds + missing * (
-            hardware.memory_latency_seconds - hardware.l2_latency_seconds
-        )
-        latency = latency * hardware.loaded_clock_hz
+        latency = latency_clocks(traffic, hardware)
         inside = self._level(self.at.forms.level, held, latency)
         first = latency if self.at.forms.loops else 0
         return start + inside + store - first
@@ -108,16 +94,18 @@ class _Timing:
         total = self._step(level, held, latency)
         for loop in level.loops:
             steps = self.at(loop.trips) * self._level(loop, held, latency)
-            total = total + latency + steps
+            total = total + latency + self._loading(loop, held) + steps
         return total
+
+    def _loading(self, level: LevelForms, held: Array) -> Array:
+        loaded = sum((self._bytes(load) for load in level.loads), np.zeros((1, 1)))
+        return held * loaded / self.hardware.l2_bytes_per_clock
 
     def _step(self, level: LevelForms, held: Array, latency: Array) -> Array:
         """The same without loops."""
-        at, hardware = self.at, self.hardware
-        work = iteration_work(level, at, self.launch.warpgroups, hardware)
+        work = iteration_work(level, self.at, self.launch.warpgroups, self.hardware)
         computing = self._computing(work, self._copying(level), held)
-        loaded = sum((self._bytes(load) for load in level.loads), np.zeros((1, 1)))
-        loading = held * loaded / hardware.l2_bytes_per_clock
+        loading = self._loading(level, held)
         if not level.is_pipelined:
             return computing + loading
         # One stage is computed on while the others are on their way.
@@ -153,25 +141,3 @@ class _Timing:
 
     def _bytes(self, moved: Transfer) -> Array:
         return self.at.product(moved.tile) * moved.element_bytes
-
-
-def step_clocks(tensor: Array, vector: Array, waits: Array, sharing: Array) -> Array:
-    """
-    Clocks in which each of `sharing` warpgroups makes a step.
-
-    A step takes `tensor` clocks of the tensor cores, `vector` clocks of the other units
-    and `waits` clocks of neither. Mean value analysis of a closed network: a warpgroup
-    that comes to a unit finds it as busy as the others alone would keep it.
-    """
-    most = min(int(sharing.max()), EXACT_SHARING)
-    queue_tensor, queue_vector = np.zeros((1, 1)), np.zeros((1, 1))
-    result = np.zeros((1, 1))
-    for count in range(1, most + 1):
-        at_tensor = tensor * (1 + queue_tensor)
-        at_vector = vector * (1 + queue_vector)
-        clocks = at_tensor + at_vector + waits
-        queue_tensor = count * at_tensor / np.maximum(clocks, 1)
-        queue_vector = count * at_vector / np.maximum(clocks, 1)
-        result = np.where(sharing >= count, clocks, result)
-    beyond = np.maximum(0, sharing - most)
-    return result + beyond * np.maximum(tensor, vector)

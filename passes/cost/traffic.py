@@ -17,6 +17,7 @@ from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
 
 PANELS = (8, 16)
 """Widths of L2 rasterization worth trying (TileOPs: 8 to 16 for GEMM on Hopper)."""
+LEAST_GAIN = 0.1
 KEPT_SHARE = 0.5
 """Of L2, what survives beside the stream of other reads; half of it is far away."""
 
@@ -50,7 +51,7 @@ def gmem_traffic(at: Evaluation, concurrent: Array, hardware: Hardware) -> Traff
     panel = np.zeros_like(fetched)
     for width in PANELS if len(forms.extents) > 1 else ():
         other = _fetched(at, concurrent, width, hardware)
-        better = other < 0.98 * fetched
+        better = other < (1 - LEAST_GAIN) * fetched
         fetched, panel = (
             np.where(better, other, fetched),
             np.where(better, width, panel),
@@ -114,3 +115,11 @@ def max_of(arrays: list[Array]) -> Array:
     for array in arrays[1:]:
         result = np.maximum(result, array)
     return result
+
+
+def latency_clocks(traffic: Traffic, hardware: Hardware) -> Array:
+    """Clocks from issuing a load to its data; the more of it L2 has, the fewer."""
+    missing = np.minimum(1, traffic.fetched / np.maximum(1, traffic.requested))
+    far = hardware.memory_latency_seconds - hardware.l2_latency_seconds
+    seconds = hardware.l2_latency_seconds + missing * far
+    return seconds * hardware.loaded_clock_hz

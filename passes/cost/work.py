@@ -21,6 +21,7 @@ WGMMA_DEPTH_BYTES = 32
 SWIZZLE_BYTES = 128
 """Rows of this length lie in SMEM without bank conflicts; of shorter ones, more than
 one falls on the same banks."""
+TIE = 0.02
 WARPGROUP = 128
 """Threads that issue one wgmma."""
 
@@ -37,9 +38,20 @@ class Work:
 
 
 def iteration_work(
-    level: LevelForms, at: Evaluation, warpgroups: Array, hardware: Hardware
+    level: LevelForms,
+    at: Evaluation,
+    warpgroups: Array,
+    hardware: Hardware,
+    product_wait_clocks: float | None = None,
 ) -> Work:
-    """The work of one iteration of a level, without that of its loops and loads."""
+    """
+    The work of one iteration of a level, without that of its loops and loads.
+
+    `product_wait_clocks` is what a warpgroup waits for a matmul, if it does not wait
+    for each to end before it goes on.
+    """
+    if product_wait_clocks is None:
+        product_wait_clocks = hardware.product_wait_clocks
     zero = np.zeros((1, 1))
     tensor = sum(
         (
@@ -56,7 +68,7 @@ def iteration_work(
     )
     crossing = sum(reduction.crosses_warps for reduction in level.reductions)
     within = len(level.reductions) - crossing
-    waits = len(level.products) * hardware.product_wait_clocks
+    waits = len(level.products) * product_wait_clocks
     waits += within * hardware.row_exchange_clocks
     waits += level.meetings * hardware.barrier_clocks
     waits += crossing * (hardware.barrier_clocks + hardware.row_exchange_clocks)
@@ -95,7 +107,8 @@ def product_clocks(
         lhs = np.zeros((1, 1))
     rhs = columns * WGMMA_DEPTH_BYTES * _conflicts(product.rhs_run, width, at)
     operands = (lhs + rhs) / hardware.smem_bytes_per_clock
-    return count * np.maximum(arithmetic, operands)
+    # Of two that take as long, the one with less traffic leaves more to the loads.
+    return count * (np.maximum(arithmetic, operands) + TIE * operands)
 
 
 def _conflicts(run: Dim, width: int, at: Evaluation) -> Array:
@@ -111,3 +124,16 @@ def is_bulk(load: Transfer, at: Evaluation, hardware: Hardware) -> Array:
     row = at(load.row_elements) * load.element_bytes
     span = at(load.span) * load.element_bytes
     return ((row % alignment == 0) & (span % alignment == 0)).astype(np.float64)
+
+
+def tensor_flops(at: Evaluation) -> Array:
+    """Tensor-core arithmetic of a kernel, padding included."""
+
+    def of(level: LevelForms) -> Array:
+        zero = np.zeros((1, 1))
+        own = sum(
+            (2 * at(p.rows) * at(p.columns) * at(p.depth) for p in level.products), zero
+        )
+        return at(level.trips) * (own + sum((of(loop) for loop in level.loops), zero))
+
+    return of(at.forms.level) * at.threadblocks

@@ -1,0 +1,355 @@
+"""
+Ranking: the best schedules of a graph, by the cost model.
+
+Every structure is scheduled once and every kernel form evaluated over all of its tile
+configurations at once; what breaks a rule is counted by the rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.utils.exceptions import PassFailedException
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.dims import evaluate, names_of
+from cleave.dialects.itgraph.plan import PlanOp
+from cleave.lowering.hardware import Hardware
+from cleave.passes.cost.closed_forms import KernelForms
+from cleave.passes.cost.evaluation import Evaluation
+from cleave.passes.cost.extraction import kernel_forms
+from cleave.passes.cost.form import FormCost, Launch, Limit, Mask, Rule
+from cleave.passes.cost.forms import FORM_COSTS
+from cleave.passes.plan_memory import PlanMemoryPass
+from cleave.passes.scheduling.configurations import (
+    Configurations,
+    TileRange,
+    configurations,
+    divides_all,
+)
+from cleave.passes.scheduling.dim_choices import DimUse, DimUses
+from cleave.passes.scheduling.structures import (
+    LoopStructure,
+    Scheduled,
+    Tiles,
+    Warps,
+    kernels_of,
+    loop_structures,
+    planned,
+    schedule,
+)
+
+KEPT = 32
+"""Schedules that are kept of one structure, form and direction of the warps."""
+SAME_TIME = 0.002
+USUAL_STAGES = 4
+"""Of launches whose times differ by less than that share, one with about so many
+stages is kept: enough for what the model does not see, and little SMEM."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched, and for which GPU."""
+
+    hardware: Hardware
+    iterate: bool = True
+    """Iterate reductions; without, all are whole (ablation)."""
+    layouts: bool = True
+    """Reason about tensor-core layouts; without, tiles go through SMEM (ablation)."""
+    forms: Sequence[FormCost] = FORM_COSTS
+
+
+@dataclass(frozen=True)
+class KernelSchedule:
+    """One way to run a graph as one kernel."""
+
+    structure: LoopStructure
+    blocks: Mapping[str, int]
+    reductions: Mapping[str, int]
+    form: str
+    warps: Warps
+    launch: Launch
+    panel: int
+    seconds: float
+    """By the model, without the launch."""
+
+    def plan(self, graph: GraphOp, search: Search) -> PlanOp:
+        """The planned tile program of `graph` (with its casts) by this schedule."""
+        chosen = LoopStructure(self.blocks, self.reductions, has_tails=True)
+        return planned(
+            schedule(graph, chosen).plan,
+            PlanMemoryPass(
+                threads=self.launch.threads,
+                stages=self.launch.stages,
+                swizzle=self.panel,
+                warps=self.warps,
+                specialization=self.launch.specialization,
+                form=self.form,
+                arch=search.hardware.arch,
+            ),
+        )
+
+    def __str__(self) -> str:
+        tiles = [f"{name}={size}" for name, size in self.blocks.items()]
+        steps = [f"{name}={size}" for name, size in self.reductions.items()]
+        parts = [
+            f"tile {' '.join(tiles) or 'none'}",
+            f"reduce {' '.join(steps) or 'none'}",
+            self.form,
+            str(self.launch),
+            f"warps along {self.warps}",
+        ]
+        return ", ".join([*parts, *([f"panel {self.panel}"] if self.panel else [])])
+
+
+@dataclass
+class Pruned:
+    """What was left out: configurations by rule, structures by refusal."""
+
+    evaluated: int = 0
+    by_rule: Counter[str] = field(default_factory=Counter[str])
+    refused: Counter[str] = field(default_factory=Counter[str])
+    nearest: dict[str, str] = field(default_factory=dict[str, str])
+    """For each rule, what the configuration says that comes nearest to keeping it."""
+
+    def add(self, other: Pruned) -> None:
+        self.evaluated += other.evaluated
+        self.by_rule.update(other.by_rule)
+        self.refused.update(other.refused)
+        self.nearest = {**other.nearest, **self.nearest}
+
+    def binding(self) -> str:
+        """Why there is no legal schedule: the rule that leaves out most."""
+        if self.by_rule:
+            rule, _ = self.by_rule.most_common(1)[0]
+            return self.nearest[rule]
+        if self.refused:
+            return self.refused.most_common(1)[0][0]
+        return "the graph has no loop structure"
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The schedules of a graph, the best first, for each of its split counts."""
+
+    schedules: Mapping[tuple[int, ...], Sequence[KernelSchedule]]
+    pruned: Mapping[tuple[int, ...], Pruned]
+
+
+def rank(graph: GraphOp, counts: Mapping[str, Sequence[int]], search: Search) -> Ranked:
+    """
+    Rank the schedules of a graph with its casts.
+
+    Args:
+        counts: values for symbols without one (split counts): one list a symbol, all
+            equally long; results are by the values at one position.
+    """
+    ranking = _Ranking(graph, counts, search)
+    ranking.run()
+    return Ranked(
+        {
+            key: sorted(found, key=lambda each: each.seconds)
+            for key, found in ranking.found.items()
+        },
+        ranking.pruned,
+    )
+
+
+@dataclass
+class _Ranking:
+    graph: GraphOp
+    counts: Mapping[str, Sequence[int]]
+    search: Search
+
+    def __post_init__(self) -> None:
+        self.uses = DimUses(self.graph).uses
+        keys = list(zip(*self.counts.values(), strict=True)) or [()]
+        self.found: dict[tuple[int, ...], list[KernelSchedule]] = {k: [] for k in keys}
+        self.pruned = {key: Pruned() for key in keys}
+
+    def run(self) -> None:
+        for structure in loop_structures(self.graph, self.search.iterate):
+            self._try(structure)
+            if None in structure.reductions.values():
+                self._try(replace(structure, has_tails=True))
+
+    def _try(self, structure: LoopStructure) -> None:
+        """Schedule a structure and evaluate it in every form."""
+        try:
+            scheduled = schedule(self.graph, structure)
+        except PassFailedException as error:
+            self._refuse(str(error))
+            return
+        for form in self.search.forms:
+            for warps in ("rows", "columns"):
+                try:
+                    memory = PlanMemoryPass(
+                        warps=warps, form=form.name, arch=self.search.hardware.arch
+                    )
+                    ready = planned(scheduled.plan, memory)
+                except PassFailedException as error:
+                    self._refuse(str(error))
+                    continue
+                (kernel,) = kernels_of(ready)
+                forms = kernel_forms(kernel)
+                if forms.products or warps == "rows":
+                    self._evaluate(structure, scheduled, form, forms)
+
+    def _refuse(self, reason: str) -> None:
+        for pruned in self.pruned.values():
+            pruned.refused[reason] += 1
+
+    def _evaluate(
+        self,
+        structure: LoopStructure,
+        scheduled: Scheduled,
+        form: FormCost,
+        forms: KernelForms,
+    ) -> None:
+        launches = form.launches(forms, self.search.hardware)
+        if not launches:
+            return
+        for key in self.found:
+            counts = dict(zip(self.counts, key, strict=True))
+            tiles = self._ranges(scheduled, counts)
+            columns = configurations(forms, tiles, self.search.hardware)
+            if any(range_.is_loop for range_ in tiles.values()):
+                exact = divides_all(columns, tiles)
+                kept = ~exact if structure.has_tails else exact
+                columns = {name: column[kept] for name, column in columns.items()}
+            size = len(next(iter(columns.values())))
+            if size:
+                for name, count in counts.items():
+                    columns = {**columns, name: np.full(size, count)}
+                each = _Evaluated(structure, scheduled, form, forms, launches)
+                self._rank(each, key, columns)
+
+    def _ranges(
+        self, scheduled: Scheduled, counts: Mapping[str, int]
+    ) -> dict[str, TileRange]:
+        ranges: dict[str, TileRange] = {}
+        for is_loop, tiles in ((False, scheduled.blocks), (True, scheduled.loops)):
+            for tile, name in tiles.items():
+                use: DimUse = self.uses[name]
+                is_known = names_of(use.dim) <= counts.keys()
+                extent = evaluate(use.dim, counts) if is_known else use.extent
+                ranges[tile] = TileRange(extent, is_loop)
+        return ranges
+
+    def _rank(
+        self, each: _Evaluated, key: tuple[int, ...], columns: Configurations
+    ) -> None:
+        hardware, launches = self.search.hardware, each.launches
+        at = Evaluation(each.forms, columns)
+        limits = each.form.limits(at, launches, hardware)
+        shape = (at.count, len(launches))
+        legal = _legal(limits, shape, self.pruned[key])
+        rows = legal.any(axis=1)
+        if not rows.any():
+            return
+        kept = {name: column[rows] for name, column in columns.items()}
+        at = Evaluation(each.forms, kept)
+        times = each.form.times(at, launches, hardware)
+        shape = (at.count, len(launches))
+        seconds = np.where(legal[rows], np.broadcast_to(times.seconds, shape), np.inf)
+        panel = np.broadcast_to(times.panel, shape)
+        blocks, loops = each.scheduled.blocks, each.scheduled.loops
+        for row, column in _best(seconds, launches):
+            sizes = {name: int(kept[name][row]) for name in (*blocks, *loops)}
+            self.found[key].append(
+                KernelSchedule(
+                    each.structure,
+                    _chosen(each.structure.blocks, blocks, sizes),
+                    _chosen(each.structure.reductions, loops, sizes),
+                    each.form.name,
+                    each.forms.warps,
+                    launches[column],
+                    int(panel[row, column]),
+                    float(seconds[row, column]),
+                )
+            )
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """A structure whose memory is planned, in one form."""
+
+    structure: LoopStructure
+    scheduled: Scheduled
+    form: FormCost
+    forms: KernelForms
+    launches: Sequence[Launch]
+
+
+def _chosen(
+    tiles: Tiles, symbols: Mapping[str, str], sizes: Mapping[str, int]
+) -> dict[str, int]:
+    by_name = {name: sizes[tile] for tile, name in symbols.items()}
+    return {
+        name: by_name[name] if size is None else size for name, size in tiles.items()
+    }
+
+
+def _legal(
+    limits: Mapping[str, Limit | Rule], shape: tuple[int, int], pruned: Pruned
+) -> Mask:
+    """The configurations that obey every rule; the others are counted by the first."""
+    legal = np.ones(shape, bool)
+    pruned.evaluated += legal.size
+    for name, limit in limits.items():
+        broken = legal & np.broadcast_to(limit.exceeded, shape)
+        if count := int(broken.sum()):
+            pruned.by_rule[name] += count
+            pruned.nearest.setdefault(name, _text(limit, broken))
+            legal = legal & ~broken
+    return legal
+
+
+def _text(limit: Limit | Rule, broken: Mask) -> str:
+    """What the configuration says that comes nearest to keeping a limit."""
+    if isinstance(limit, Rule):
+        return limit.text
+    used = np.broadcast_to(limit.used, broken.shape)[broken]
+    most = np.broadcast_to(limit.limit, broken.shape)[broken]
+    nearest = int(np.argmin(used - most))
+    return limit.text.format(used=int(used[nearest]), limit=int(most[nearest]))
+
+
+def _best(
+    seconds: NDArray[np.float64], launches: Sequence[Launch]
+) -> Iterator[tuple[int, int]]:
+    """
+    The places of the smallest times, ascending; of launches of one configuration that
+    differ only in stages, one.
+    """
+    order = np.argsort(seconds, axis=None, kind="stable")
+    taken: dict[tuple[object, ...], float] = {}
+    for flat in order[: 8 * KEPT]:
+        row, column = divmod(int(flat), len(launches))
+        time = float(seconds[row, column])
+        if not np.isfinite(time) or len(taken) >= KEPT:
+            return
+        launch = launches[column]
+        key = (row, launch.threads, launch.specialization)
+        if key not in taken:
+            taken[key] = time
+            yield row, _usual_stages(seconds, launches, row, column)
+
+
+def _usual_stages(
+    seconds: NDArray[np.float64], launches: Sequence[Launch], row: int, column: int
+) -> int:
+    """The launch with about three stages that is as fast as the given one."""
+    chosen = launches[column]
+    same = [
+        (abs(launch.stages - USUAL_STAGES), index)
+        for index, launch in enumerate(launches)
+        if (launch.threads, launch.specialization)
+        == (chosen.threads, chosen.specialization)
+        and seconds[row, index] <= seconds[row, column] * (1 + SAME_TIME)
+    ]
+    return min(same)[1]
