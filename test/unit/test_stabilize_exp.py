@@ -21,6 +21,7 @@ from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
 from cleave.dialects.algebra import Algebra
+from cleave.dialects.algebra.contraction import LOWEST, Reference
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.numpy_algebra import evaluate_dims, execute_graph
 from cleave.lowering.wide_numbers import execute_graph_widely
@@ -170,6 +171,24 @@ def test_large_logits_overflow_otherwise() -> None:
         results(before, inputs, SIZES[0])
 
 
+@pytest.mark.parametrize("name", STABLE)
+def test_any_reference_is_sound(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _module, graph = changed(STABLE[name], stabilize)
+    inputs = random_inputs(graph, SIZES[0])
+    expected = results(graph, inputs, SIZES[0])
+    generator = np.random.default_rng(1)
+
+    def other(_np: Any, arrays: list[Array], params: Any, _: Any) -> Array:
+        axis: int = params["dim"]
+        largest: Array = np.max(arrays[0], axis=axis, keepdims=True, initial=LOWEST)
+        largest[largest > LOWEST] = generator.normal(size=(largest > LOWEST).sum())
+        return largest
+
+    monkeypatch.setattr(Reference, "numpy", staticmethod(other))
+    for actual, wanted in zip(results(graph, inputs, SIZES[0]), expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, 1e-12, 1e-12)
+
+
 OTHER_FORM = {"masks-selected_behind", "together-mixture"}
 """Come back as equal graphs: with the mask under the exponential, in another base."""
 
@@ -201,3 +220,72 @@ def test_stays_as_it_is_the_second_time(name: str) -> None:
     for each in (graph, other):
         each.attributes.clear()
     assert str(again) == str(module)
+
+
+################################################################################
+# Masks                                                                        #
+################################################################################
+
+
+def executed(name: str, **replaced: Array) -> list[Array]:
+    """A stable graph on the usual inputs, some of which are replaced."""
+    _module, graph = changed(EVERY[name], stabilize)
+    inputs = random_inputs(graph, SIZES[0])
+    for position, argument in enumerate(graph.inputs):
+        inputs[position] = replaced.get(argument.name_hint or "", inputs[position])
+    return results(graph, inputs, SIZES[0])
+
+
+@pytest.mark.parametrize("hidden", [-np.inf, -65504.0])
+def test_rows_without_a_visible_key(hidden: float) -> None:
+    """A bias of -inf makes a row 0; a finite one makes it the mean of all values."""
+    generator = np.random.default_rng(0)
+    bias = generator.normal(size=(2, 3, 6))
+    bias[:, 1] = hidden
+    queries = generator.normal(size=(2, 3, 4))
+    queries[:, 1] = 0
+    values = generator.normal(size=(2, 6, 4)).astype(np.float16)
+    (o,) = executed("masks-bias", bias=bias, q=queries, v=values)
+    mean = values.astype(np.float64).mean(axis=1)
+    np.testing.assert_allclose(o[:, 1], 0 if np.isinf(hidden) else mean, 1e-12)
+    assert (o[:, [0, 2]] != 0).all()
+
+
+def test_log_sum_exp_of_a_row_without_a_visible_key() -> None:
+    _module, graph = changed(EVERY["attention-causal_lse"], stabilize)
+    o, lse = results(graph, random_inputs(graph, SIZES[1]), SIZES[1])
+    assert (o[:, :2] == 0).all()
+    assert (lse[:, :2] == -np.inf).all()
+    assert np.isfinite(lse[:, 2:]).all()
+
+
+def test_one_visible_key_gives_its_value() -> None:
+    mask = np.eye(3, 6, k=2, dtype=bool)
+    values = np.random.default_rng(0).normal(size=(2, 6, 4)).astype(np.float16)
+    (o,) = executed("masks-mask_tensor", mask=mask, v=values)
+    assert (o == values[:, 2:5]).all()
+
+
+@pytest.mark.parametrize("name", ["masks-mask_tensor", "masks-selected_behind"])
+def test_hidden_keys_do_not_matter(name: str) -> None:
+    mask = np.tri(3, 6, k=3, dtype=bool)
+    mask[:, 2] = False
+    shape = (2, 6, 4) if name == "masks-mask_tensor" else (6, 4)
+    keys = np.random.default_rng(0).normal(size=shape)
+    others = keys.copy()
+    # The last key is behind every diagonal but one.
+    others[..., 2 if name == "masks-mask_tensor" else 5, :] = 6e4
+    rows = slice(None) if name == "masks-mask_tensor" else slice(2)
+    (o,) = executed(name, mask=mask, k=keys)
+    (same,) = executed(name, mask=mask, k=others)
+    assert (o[..., rows, :] == same[..., rows, :]).all()
+
+
+@pytest.mark.parametrize("sink", [-np.inf, -3e4, 300.0, 3e4])
+def test_sinks_of_any_size(sink: float) -> None:
+    sinks = np.full((2, 1, 1), sink)
+    o, lse = executed("sinks-sink", sink=sinks)
+    (plain,) = executed("attention-division_behind")
+    np.testing.assert_allclose(o, 0 if sink > 0 else plain, 1e-12, atol=1e-100)
+    if sink > 0:
+        np.testing.assert_allclose(lse, sink, 1e-12)
