@@ -1,0 +1,23 @@
+// Causal attention with bounded scores, 50 tanh(s / 50), masked behind the bound (Gemma 2).
+algebra.graph @attention_softcap [H, M, L, D] where [H = 32, M = 4096, L = 4096, D = 128]
+    (%q: !algebra.tensor<[H, M, D], f16>, %k: !algebra.tensor<[H, L, D], f16>,
+     %v: !algebra.tensor<[H, L, D], f16>)
+    -> (!algebra.tensor<[H, M, D], f16>) {
+  %scale = algebra.constant 0.08838834764831845 : !algebra.tensor<[], f32>
+  %cap = algebra.constant 50.0 : !algebra.tensor<[], f32>
+  %hidden = algebra.constant -inf : !algebra.tensor<[], f32>
+  %mask = algebra.causal diagonal L - M : !algebra.tensor<[M, L], i1>
+  %qk = algebra.matmul %q, %k transpose_rhs
+  %scaled = algebra.mul %qk, %scale
+  %small = algebra.div %scaled, %cap
+  %bounded = algebra.tanh %small
+  %capped = algebra.mul %bounded, %cap
+  %s = algebra.select %mask, %capped, %hidden
+  %m = algebra.reduce_max %s dim 2
+  %shifted = algebra.sub %s, %m
+  %p = algebra.exp %shifted
+  %l = algebra.reduce_sum %p dim 2
+  %n = algebra.div %p, %l
+  %o = algebra.matmul %n, %v
+  algebra.return %o
+}

@@ -1,0 +1,10 @@
+// Softmax of each row.
+algebra.graph @softmax [M, N] where [M = 4096, N = 4096]
+    (%x: !algebra.tensor<[M, N], f16>) -> (!algebra.tensor<[M, N], f16>) {
+  %m = algebra.reduce_max %x dim 1
+  %shifted = algebra.sub %x, %m
+  %p = algebra.exp %shifted
+  %l = algebra.reduce_sum %p dim 1
+  %o = algebra.div %p, %l
+  algebra.return %o
+}
