@@ -120,7 +120,8 @@ def _require_loaded_operands(op: Operator, loop: LoopOp) -> None:
     for position, operand in enumerate(op.operands):
         loaded = _renamed(operand)
         if loaded not in loop.view_arguments:
-            _refuse(op, f"operand {position} is computed, not loaded in its loop")
+            made = "loaded before" if isinstance(loaded, BlockArgument) else "computed"
+            _refuse(op, f"operand {position} is {made}, not loaded in its loop")
         memory = memory_of(loaded)
         source = memory_of(loop.sources[loop.view_arguments.index(loaded)])
         if memory is None or memory.space != "smem":
