@@ -91,7 +91,7 @@ class KernelOp(Level, HasCanonicalizationPatternsInterface):
     form = opt_prop_def(StringAttr)
     """Which kernel form of the emitter is used."""
     threads = opt_prop_def(IntegerAttr[I64])
-    """Threads of a threadblock."""
+    """Threads of a threadblock that compute; a form may add some that only load."""
     stages = opt_prop_def(IntegerAttr[I64])
     """Stages of the software pipeline."""
     swizzle = opt_prop_def(IntegerAttr[I64])

@@ -20,8 +20,10 @@ class TileLangTarget(Target):
     name = "tilelang"
 
     fast_math: bool = False
+    arch: str = "sm_90a"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
+        from cleave.lowering.hardware import HardwareError
         from cleave.lowering.tilelang.module import emit_module
         from cleave.lowering.tilelang.text import EmissionError
 
@@ -32,7 +34,7 @@ class TileLangTarget(Target):
                 "schedule-blocks, schedule-reductions and plan-memory first"
             )
         try:
-            texts = [emit_module(plan, self.fast_math) for plan in plans]
-        except EmissionError as error:
+            texts = [emit_module(plan, self.fast_math, self.arch) for plan in plans]
+        except (EmissionError, HardwareError) as error:
             raise PassFailedException(f"target tilelang: {error}") from error
         output.write("\n\n".join(texts))

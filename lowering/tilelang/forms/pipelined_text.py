@@ -175,7 +175,9 @@ class PipelinedEmitter(KernelEmitter):
     def _descending(self) -> Sequence[Attribute]:
         """The iterators that begin with their last value."""
         attribute = self.kernel.attributes.get("descending")
-        return tuple(attribute) if isinstance(attribute, ArrayAttr) else ()
+        if not isinstance(attribute, ArrayAttr):
+            return ()
+        return tuple(cast(ArrayAttr[Attribute], attribute))
 
     def _grid(self) -> tuple[list[str], list[str], str]:
         """
