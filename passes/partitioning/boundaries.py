@@ -84,6 +84,18 @@ class Boundaries:
         """The outputs that these reductions alone decide."""
         return [v for v in self.graph.return_op.values if self._behind[v] <= closed]
 
+    def keeps_less_than_outputs(self, closed: frozenset[int]) -> bool:
+        """Whether what is kept there has fewer bytes than the outputs of the graph."""
+        kept = self.kept(closed, Place.LEAST, frozenset())
+        kept_bytes = sum(bytes_of(v, self._elements[v], self.sizes) for v in kept)
+        output_bytes = sum(
+            bytes_of(value, type_.element_type, self.sizes)
+            for value, type_ in zip(
+                self.graph.return_op.values, self.graph.output_types, strict=True
+            )
+        )
+        return kept_bytes < output_bytes
+
     def kept(
         self, closed: frozenset[int], place: Place, already: frozenset[SSAValue]
     ) -> list[SSAValue]:

@@ -12,9 +12,9 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.tensor import TensorType
-from cleave.passes.insert_casts import insert_casts
 from cleave.passes.partitioning.boundaries import Boundaries, Place
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.draft import (
@@ -23,8 +23,8 @@ from cleave.passes.partitioning.draft import (
     drafts_of,
     stored,
 )
+from cleave.passes.partitioning.feasibility import why_not_one_kernel
 from cleave.passes.partitioning.traffic import sizes_of, traffic_of
-from cleave.passes.schedule_blocks import schedule_blocks
 
 MOST_CHAINS = 256
 """How many sequences of boundaries are looked at for one graph."""
@@ -66,12 +66,7 @@ def reduction_cuts(
     common is computed by kernels of their own, even where there is no boundary.
     """
     boundaries = Boundaries(graph, sizes_of(graph))
-    choices = [
-        (closed, place)
-        for closed in boundaries.closed_sets()
-        for place in (Place.LEAST, Place.OPERANDS)
-        if closed != boundaries.everything or place is Place.LEAST
-    ]
+    choices = _choices(boundaries)
     order = count()
     queue: list[tuple[int, int, tuple[Boundary, ...], ReductionCut]] = []
 
@@ -93,11 +88,29 @@ def reduction_cuts(
         if chain and pieces in seen:
             continue  # a boundary at which nothing new is kept
         seen.add(pieces)
-        if len(drafts) > 1 and why_not(found) is None:
-            yield found
+        if len(drafts) > 1:
+            if why_not(found) is None:
+                yield found
+            elif chain and chain[-1][1] is Place.OPERANDS:
+                # Perhaps rows are too long to be normalized by one kernel.
+                look_at((*chain[:-1], (chain[-1][0], Place.LEAST), chain[-1]))
         for closed, place in choices:
-            if _follows(closed, place, chain):
+            if not chain or chain[-1][0] < closed:
                 look_at((*chain, (closed, place)))
+
+
+def _choices(boundaries: Boundaries) -> list[Boundary]:
+    """The boundaries at which a graph may be cut."""
+    *closed_sets, everything = boundaries.closed_sets()
+    choices = [
+        (closed, place)
+        for closed in closed_sets
+        for place in (Place.LEAST, Place.OPERANDS)
+    ]
+    # Row statistics are worth keeping in front of the outputs, whole products are not.
+    if boundaries.keeps_less_than_outputs(everything):
+        choices.append((everything, Place.LEAST))
+    return choices
 
 
 def without_cut(graph: GraphOp) -> ReductionCut:
@@ -125,23 +138,11 @@ def unfused(graph: GraphOp) -> ReductionCut:
 
 
 def why_not(found: ReductionCut) -> str | None:
-    """Why a piece of a cut has no schedule, if one has none."""
-    try:
-        for piece in cut(found.graph, found.steps, found.graph.graph_name):
-            insert_casts(piece)
-            schedule_blocks(piece, {})
-    except PassFailedException as error:
-        return str(error)
-    return None
-
-
-def _follows(closed: frozenset[int], place: Place, chain: Sequence[Boundary]) -> bool:
-    if not chain:
-        return True
-    last, last_place = chain[-1]
-    if closed == last:
-        return (last_place, place) == (Place.LEAST, Place.OPERANDS)
-    return last < closed
+    """Why one of the pieces cannot be a kernel, if one cannot."""
+    sizes = sizes_of(found.graph)
+    pieces = cut(found.graph, found.steps, found.graph.graph_name)
+    reasons = (why_not_one_kernel(piece, sizes) for piece in pieces)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def _around_groups(boundaries: Boundaries, together: bool) -> Iterator[Boundary]:
@@ -215,28 +216,53 @@ def _cut_at(boundaries: Boundaries, chain: Sequence[Boundary]) -> ReductionCut:
 def _apart(
     graph: GraphOp, values: Sequence[SSAValue], already: set[SSAValue]
 ) -> list[Step]:
-    """
-    The values in groups that one kernel can compute: of the same dims, or with 1 in
-    place of some of them, and from something in common.
-    """
-    groups: list[tuple[list[SSAValue], set[SSAValue]]] = []
+    """The values in groups that one kernel computes, in an order that can be run."""
+    groups: list[list[_Computed]] = []
     for value in values:
         operators, operands = computed_from(graph, [value], already)
-        sources = operands | {op.results[0] for op in operators if op.operands}
-        for members, shared in groups:
-            if sources & shared and all(_fit(value, member) for member in members):
-                members.append(value)
-                shared |= sources
+        new = _Computed(value, operators, operands)
+        for group in groups:
+            if any(new.shares(other) for other in group) and all(map(new.fits, group)):
+                group.append(new)
                 break
         else:
-            groups.append(([value], sources))
-    return [tuple(members) for members, _ in groups]
+            groups.append([new])
+    return [tuple(computed.value for computed in group) for group in groups]
 
 
-def _fit(a: SSAValue, b: SSAValue) -> bool:
-    """Whether two values have the same dims but for some that are 1 in one of them."""
-    first, second = (cast(TensorType, value.type).dims for value in (a, b))
-    if len(first) != len(second):
-        return False
-    pairs = list(zip(first, second, strict=True))
-    return all(x in (1, y) for x, y in pairs) or all(y in (1, x) for x, y in pairs)
+class _Computed:
+    """A value, and what it is computed from."""
+
+    def __init__(
+        self, value: SSAValue, operators: Sequence[Operator], operands: set[SSAValue]
+    ) -> None:
+        self.value = value
+        self.dims = cast(TensorType, value.type).dims
+        self.sources = operands | {op.results[0] for op in operators if op.operands}
+        self.reductions = {op for op in operators if op.REDUCTION is not None}
+        self.on_tensor_cores = any(op.ON_TENSOR_CORES for op in operators)
+
+    def shares(self, other: _Computed) -> bool:
+        return bool(self.sources & other.sources)
+
+    def fits(self, other: _Computed) -> bool:
+        """
+        Whether one kernel should compute both: they have the same dims, or 1 in place
+        of some and reductions in common that would else be done twice. A kernel with
+        matmuls computes no rows and what follows from them as a whole.
+        """
+        if self.dims == other.dims:
+            return True
+        if self.on_tensor_cores or other.on_tensor_cores:
+            if other.value in self.sources or self.value in other.sources:
+                return False
+            if not self.reductions & other.reductions:
+                return False
+        return _is_within(self.dims, other.dims) or _is_within(other.dims, self.dims)
+
+
+def _is_within(dims: Sequence[Dim], others: Sequence[Dim]) -> bool:
+    """Whether dims are others, or 1 in place of some."""
+    return len(dims) == len(others) and all(
+        a in (1, b) for a, b in zip(dims, others, strict=True)
+    )
