@@ -150,7 +150,7 @@ def totals(rows: list[dict[str, Any]]) -> dict[str, float]:
 def as_markdown(rows: list[dict[str, Any]]) -> str:
     """The table that stands in passes/superoptimize/README.md."""
     lines = [
-        "| subgraph | n | values | graphs | seconds | values | graphs | seconds "
+        "| subgraph | n | values | graphs | seconds | split: values | graphs | seconds "
         "| paper off / on, min | Mirage off / on, min |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]

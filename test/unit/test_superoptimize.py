@@ -18,6 +18,8 @@ from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import evaluate
 from cleave.lowering.numpy_algebra import execute_graph
 from cleave.passes.superoptimize.equivalence import Reference
+from cleave.passes.superoptimize.expressions import Expressions
+from cleave.passes.superoptimize.importing import import_graph
 from cleave.passes.superoptimize.superoptimize import (
     EQUALS,
     SEARCH,
@@ -169,6 +171,29 @@ def test_a_limit_is_named_and_keeps_what_there_is(
     sizes = sizes_of(original)
     reference = Reference(original, sizes)
     assert all(reference.equals(c, sizes_of(c)) for c in candidates)
+
+
+def test_sums_stay_opaque_where_distributing_does_not_end(
+    superoptimized: Load, capsys: pytest.CaptureFixture[str]
+):
+    original, *candidates = superoptimized("layernorm_matmul", values=100)
+    search = original.attributes[SEARCH]
+    assert isa(search, DictionaryAttr)
+    assert str(search.data["sums"]) == '"opaque"'
+    assert str(search.data["stopped_by"]) == '["values=100 (distributing)"]'
+    assert "stopped by values=100 (distributing)" in capsys.readouterr().err
+    assert len(candidates) > 1
+
+
+def test_distributing_loses_nothing(superoptimized: Load):
+    """Every graph that is found with opaque sums is found without, too."""
+    distributed = superoptimized("layernorm_matmul")
+    opaque = superoptimized("layernorm_matmul", values=100)
+    expressions = Expressions()
+    every = {expressions.of_outputs(import_graph(graph).graph) for graph in distributed}
+    assert {
+        expressions.of_outputs(import_graph(graph).graph) for graph in opaque
+    } <= every
 
 
 def chain(operators: int) -> str:
