@@ -16,6 +16,7 @@ from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import facts_at
 from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.tmap import Range
+from cleave.passes.scheduling.tail_sharing import share_tails
 from cleave.passes.scheduling.visibility import gives_nothing_without, positive_range
 
 
@@ -24,7 +25,7 @@ class ScheduleMasksPass(ModulePass):
     """
     Bound each loop to the iterations in which its masks are true anywhere, and mark the
     masks and tails that only some iterations need, so that the others carry no code for
-    them (`guarded`).
+    them (`guarded`). A tail is masked once for all that read it.
 
     Where that leaves threadblocks with more iterations the higher an iterator of their
     kernel is, they are started in descending order (`descending`), so that no long one
@@ -59,6 +60,7 @@ class ScheduleMasksPass(ModulePass):
 
 def schedule_masks(loop: LoopOp) -> None:
     """Do it for one loop, in place."""
+    share_tails(loop.body.block)
     ops = [op for op in loop.body.block.ops if isinstance(op, Operator)]
     for op in ops:
         if isinstance(op, PositionMask) and gives_nothing_without(loop, op):

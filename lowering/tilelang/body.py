@@ -188,11 +188,24 @@ class Body:
             text = self.element(operand, positions)
             held = self.new_buffer(result, memory)
             self.lines += self.parallel(held, f"{held.at(positions)} = {text}")
-        self.places[operand] = self.places[result] = held
+        self.places[result] = held
         condition = self._condition(op)
-        masked = self._expression(op, positions)
+        masked = self._expression_on(op, operand, held, positions)
         statement = self.parallel(held, f"{held.at(positions)} = {masked}")
         self.lines += [f"if {condition}:", *indented(statement)]
+
+    def _expression_on(
+        self, op: Operator, operand: SSAValue, held: Buffer, positions: Sequence[str]
+    ) -> str:
+        """The expression of an operator that finds one of its operands in a buffer."""
+        before = self.places.get(operand)
+        self.places[operand] = held
+        text = self._expression(op, positions)
+        if before is None:
+            del self.places[operand]
+        else:
+            self.places[operand] = before
+        return text
 
     def _is_replaced_by(self, operand: SSAValue, result: SSAValue) -> bool:
         """Whether a value that nothing else reads can be overwritten by another."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -100,27 +100,32 @@ def gives_nothing_without(loop: LoopOp, mask: Operator) -> bool:
 
 
 def _known(op: Operator, mask: Operator, known: dict[SSAValue, Known]) -> Known:
-    if op is mask:
-        return FALSE
+    return FALSE if op is mask else known_result(op, Vanishing(), known)
+
+
+def known_result(
+    op: Operator, domain: Vanishing, known: Mapping[SSAValue, Known]
+) -> Known:
+    """What is known of a result, from what is known of the operands."""
     if not op.operands:
-        return _generated(op)
-    operands = [_of(operand, known) for operand in op.operands]
+        return _generated(op, domain)
+    operands = [_of(operand, domain, known) for operand in op.operands]
     shapes = [type_.dims for type_ in op.operand_types]
     try:
-        return op.interpret(Vanishing(), operands, shapes, op.params)
+        return op.interpret(domain, operands, shapes, op.params)
     except (Undefined, NotImplementedError):
         return OTHER
 
 
-def _of(value: SSAValue, known: dict[SSAValue, Known]) -> Known:
+def _of(value: SSAValue, domain: Vanishing, known: Mapping[SSAValue, Known]) -> Known:
     owner = value.owner
     if value not in known and isinstance(owner, Operator) and not owner.operands:
-        return _generated(owner)  # a constant of an outer level
+        return _generated(owner, domain)  # a constant of an outer level
     return known.get(value, OTHER)
 
 
-def _generated(op: Operator) -> Known:
-    return Vanishing().number(op.params.get("value"))
+def _generated(op: Operator, domain: Vanishing) -> Known:
+    return domain.number(op.params.get("value"))
 
 
 class Vanishing:

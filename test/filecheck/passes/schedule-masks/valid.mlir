@@ -55,3 +55,60 @@ algebra.graph @tail [M, L] where [M = 256, L = 100]
   %o = algebra.reduce_sum %p dim 1
   algebra.return %o
 }
+
+// -----
+
+// The scores are masked once: behind the exponential of -inf the sum needs no mask.
+// CHECK-LABEL: itgraph.plan @shared
+// CHECK:      %s = algebra.mul %tx_1, %tx_1
+// CHECK-NEXT: %s_1 = itgraph.tail %s dim 1 limit L - i_L * BL fill -inf {guarded}
+// CHECK-NEXT: algebra.reduce_max %s_1
+// CHECK:      %d = algebra.sub %s_1, %r_2
+// CHECK-NEXT: %p = algebra.exp %d
+// CHECK-NEXT: algebra.reduce_sum %p dim 1
+algebra.graph @shared [M, L] where [M = 256, L = 100]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %s = algebra.mul %x, %x
+  %r = algebra.reference %s dim 1
+  %d = algebra.sub %s, %r
+  %p = algebra.exp %d
+  %l = algebra.reduce_sum %p dim 1
+  algebra.return %l
+}
+
+// -----
+
+// A product of such a 0 with what is not known to be finite is masked again.
+// CHECK-LABEL: itgraph.plan @product
+// CHECK:      %p = algebra.exp
+// CHECK-NEXT: %w = algebra.div %tx_1, %ty_1
+// CHECK-NEXT: %n = algebra.mul %p, %w
+// CHECK-NEXT: %n_1 = itgraph.tail %n dim 1 limit L - i_L * BL fill 0.0 {guarded}
+// CHECK-NEXT: algebra.reduce_sum %n_1 dim 1
+algebra.graph @product [M, L] where [M = 256, L = 100]
+    (%x: !algebra.tensor<[M, L], f32>, %y: !algebra.tensor<[M, L], f32>)
+    -> (!algebra.tensor<[M, 1], f32>) {
+  %s = algebra.mul %x, %x
+  %r = algebra.reference %s dim 1
+  %d = algebra.sub %s, %r
+  %p = algebra.exp %d
+  %w = algebra.div %x, %y
+  %n = algebra.mul %p, %w
+  %l = algebra.reduce_sum %n dim 1
+  algebra.return %l
+}
+
+// -----
+
+// Zeros that were loaded beyond the end stay for those that count on them.
+// CHECK-LABEL: itgraph.plan @loaded
+// CHECK:      %tx_2 = itgraph.tail %tx_1 dim 1 limit L - i_L * BL fill -inf {guarded}
+// CHECK-NEXT: %m_2 = algebra.reduce_max %tx_2
+// CHECK-NEXT: %l_2 = algebra.reduce_sum %tx_1
+algebra.graph @loaded [M, L] where [M = 256, L = 100]
+    (%x: !algebra.tensor<[M, L], f32>)
+    -> (!algebra.tensor<[M, 1], f32>, !algebra.tensor<[M, 1], f32>) {
+  %m = algebra.reduce_max %x dim 1
+  %l = algebra.reduce_sum %x dim 1
+  algebra.return %m, %l
+}
