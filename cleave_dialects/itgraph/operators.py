@@ -137,8 +137,10 @@ class Tail(_SameTile, HasCanonicalizationPatternsInterface):
         return domain.select(within, values[0], domain.number(params["fill"]))
 
     def clear_when(self) -> Sequence[Dim] | None:
-        limit: Dim = self.params["limit"]
-        return [limit - self.result_type.dims[self.params["dim"]] + 1]
+        params = self.params
+        limit: Dim = params["limit"]
+        axis: int = params["dim"]
+        return [limit - self.result_type.dims[axis] + 1]
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
