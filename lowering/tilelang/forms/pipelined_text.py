@@ -14,7 +14,6 @@ from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
