@@ -71,8 +71,17 @@ class GraphBuilder:
         for number, (term, c) in enumerate(terms, start=1):
             part = self.form(Form({term: abs(c)}), tensor)
             hint = name if number == len(terms) else None
+            part = self.trimmed(part, len(dims_of(value)))
             value = self.add(Add if c > 0 else Sub, value, part, name=hint)
         return value
+
+    def trimmed(self, value: SSAValue, rank: int) -> SSAValue:
+        """A value without dims of size 1 in front, down to a rank."""
+        shape = dims_of(value)
+        excess = len(shape) - rank
+        if excess <= 0:
+            return value
+        return self.add(Reshape, value, shape=shape[excess:])
 
     def exp(self, form: Form, tensor: Tensor, name: str | None = None) -> SSAValue:
         """The exponential of a form."""

@@ -300,6 +300,7 @@ class ShiftedGraph:
         part = scale.times(unit.inverse())
         lacking = self.builder.add(Sub, unseen, self._value(part))
         term = self.builder.exp_of(lacking, unit, name="unseen")
+        term = self.builder.trimmed(term, len(dims_of(held.value)))
         return Held(self.builder.add(Add, held.value, term), held.degree)
 
     # Values
@@ -318,6 +319,7 @@ class ShiftedGraph:
 
     def _times_exp(self, value: SSAValue, form: Form) -> SSAValue:
         factor = self.builder.exp(form, self._tensor, name="rescale")
+        factor = self.builder.trimmed(factor, len(dims_of(value)))
         if value in self.ones:
             return factor
         name, value.name_hint = value.name_hint, None
