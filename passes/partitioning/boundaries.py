@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.tensor import TensorType
-from cleave.passes.partitioning.draft import element_in_memory, stored
+from cleave.passes.partitioning.draft import element_in_memory, is_leaf, stored
 from cleave.passes.partitioning.traffic import Sizes, bytes_of
 
 MOST_SETS = 64
@@ -174,7 +174,10 @@ class Boundaries:
         """The bytes moved by keeping a value; None where it is never kept."""
         owner = value.owner
         if isinstance(owner, Operator) and owner.IS_VIEW:
-            return None
+            source = owner.operands[0]
+            # A view of an input is never kept, and one that is free need not be.
+            if owner.KEEPS_ORDER or is_leaf(source):
+                return None
         if place is Place.RESULTS and _is_matmul(owner):
             return 0
         if place is Place.OPERANDS and any(map(_is_matmul, self._readers(value))):

@@ -107,6 +107,14 @@ def stored(value: SSAValue) -> SSAValue:
     return value
 
 
+def is_leaf(value: SSAValue) -> bool:
+    """Whether a value is an input, a generator, or a view of one."""
+    owner = value.owner
+    if not isinstance(owner, Operator):
+        return True
+    return (owner.IS_VIEW or not owner.operands) and all(map(is_leaf, owner.operands))
+
+
 def computed_from(
     graph: GraphOp, values: Iterable[SSAValue], known: set[SSAValue]
 ) -> tuple[list[Operator], set[SSAValue]]:
