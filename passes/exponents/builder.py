@@ -78,10 +78,11 @@ class GraphBuilder:
     def trimmed(self, value: SSAValue, rank: int) -> SSAValue:
         """A value without dims of size 1 in front, down to a rank."""
         shape = dims_of(value)
-        excess = len(shape) - rank
-        if excess <= 0:
+        while len(shape) > rank and shape[0] == 1:
+            shape = shape[1:]
+        if shape == dims_of(value):
             return value
-        return self.add(Reshape, value, shape=shape[excess:])
+        return self.add(Reshape, value, shape=shape)
 
     def exp(self, form: Form, tensor: Tensor, name: str | None = None) -> SSAValue:
         """The exponential of a form."""
