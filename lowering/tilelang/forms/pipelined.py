@@ -46,13 +46,15 @@ class PipelinedForm(KernelForm):
 
     def emit(self, kernel: KernelOp, context: EmissionContext) -> KernelText:
         emitter = PipelinedEmitter(kernel, context)
+        lines = emitter.lines()
         specialization = _specialization(kernel)
+        required = _required_instructions(kernel, context.facts, specialization)
         return KernelText(
             context.function,
             emitter.parameters,
-            emitter.lines(),
+            lines,
             SPECIALIZATIONS[specialization],
-            _required_instructions(kernel, context.facts, specialization),
+            [r for r in required if r != "tma" or emitter.loads_in_bulk],
         )
 
 

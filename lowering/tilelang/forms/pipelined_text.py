@@ -36,6 +36,8 @@ class PipelinedEmitter(KernelEmitter):
 
     levels: int = 0
     """How many levels have been numbered."""
+    loads_in_bulk: bool = False
+    """Whether some tile in SMEM can be loaded by TMA."""
 
     def lines(self) -> list[str]:
         return self.function(self._prim_func(self._level(self.kernel)))
@@ -81,7 +83,10 @@ class PipelinedEmitter(KernelEmitter):
         text.body.uses[buffer.name] = None
         slice_name = self.names.fresh(f"g_{buffer.name}")
         text.slices[slice_name] = place
-        text.body.lines.append(f"T.copy({slice_name}, {buffer.name})")
+        options = self._copy_options(place, buffer)
+        if memory.space == "smem" and not options:
+            self.loads_in_bulk = True
+        text.body.lines.append(f"T.copy({slice_name}, {buffer.name}{options})")
 
     def _inner_loop(self, loop: LoopOp, body: Body) -> None:
         if loop.lets:
@@ -105,7 +110,13 @@ class PipelinedEmitter(KernelEmitter):
             buffer = text.body.buffer_of(tile)
             if isinstance(tile.owner, Copy) and buffer.memory.layout == "swizzled":
                 self.staged.append(buffer)
-            text.body.lines.append(f"T.copy({buffer.region}, {slice_name})")
+            options = self._copy_options(target, buffer)
+            text.body.lines.append(f"T.copy({buffer.region}, {slice_name}{options})")
+
+    def _copy_options(self, tile: GlobalTile, buffer: Buffer) -> str:
+        """What TileLang has to be told of a copy between GMEM and a buffer."""
+        in_bulk = buffer.memory.space != "smem" or tile.moves_in_bulk(self.spelling)
+        return "" if in_bulk else ", disable_tma=True"
 
     # Macros
 

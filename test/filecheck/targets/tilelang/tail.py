@@ -49,7 +49,7 @@ def kernel_0():
     # One step over i_L.
     @T.macro
     def iter_1(g_tx_2, tx_2, tscale, i_L, e, l):
-        T.copy(g_tx_2, tx_2)
+        T.copy(g_tx_2, tx_2, disable_tma=True)
         for i, j in T.Parallel(BM, BL):
             e[i, j] = T.Select(j < L - i_L * BL, exp2(T.cast(tx_2[i, j], "float32") * tscale[0] * 1.4426950408889634), 0.0)
         T.reduce_sum(e, l, dim=1, clear=False)
