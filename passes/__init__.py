@@ -25,6 +25,7 @@ PASSES: dict[str, tuple[str, str]] = {
     "stabilize-exp": ("cleave.passes.stabilize_exp", "StabilizeExpPass"),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
     "sink-scales": ("cleave.passes.sink_scales", "SinkScalesPass"),
+    "fold-broadcast": ("cleave.passes.fold_broadcast", "FoldBroadcastPass"),
     "schedule-blocks": ("cleave.passes.schedule_blocks", "ScheduleBlocksPass"),
     "schedule-reductions": (
         "cleave.passes.schedule_reductions",
@@ -32,6 +33,7 @@ PASSES: dict[str, tuple[str, str]] = {
     ),
     "schedule-masks": ("cleave.passes.schedule_masks", "ScheduleMasksPass"),
     "compose-plans": ("cleave.passes.compose_plans", "ComposePlansPass"),
+    "select-schedules": ("cleave.passes.select_schedules", "SelectSchedulesPass"),
     "plan-memory": ("cleave.passes.plan_memory", "PlanMemoryPass"),
     "substitute-facts": ("cleave.passes.substitute_facts", "SubstituteFactsPass"),
 }

@@ -1,0 +1,160 @@
+"""`select-schedules`: the fastest plans of each graph, by the cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    f64,
+    i64,
+)
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.itgraph.plan import PlanOp
+from cleave.passes.partitioning.piece import KERNEL
+from cleave.passes.superoptimize.superoptimize import EQUALS
+from cleave.passes.symbolize import SymbolizePass
+
+if TYPE_CHECKING:
+    from cleave.passes.scheduling.ranking import Pruned, Search
+    from cleave.passes.scheduling.selection import Candidate, Selection
+
+RANK = "rank"
+"""The attribute of a plan that counts from 0, the fastest."""
+PREDICTED = "predicted_us"
+"""The attribute of a plan with its time by the model, launches included."""
+SCHEDULE = "schedule"
+"""The attribute of a plan with what was chosen for each of its kernels."""
+STATS = "schedules"
+"""The attribute of a graph with the number of schedules left out, by reason."""
+
+
+@dataclass(frozen=True)
+class SelectSchedulesPass(ModulePass):
+    """
+    Add, for every graph, the `top-k` fastest plans by the cost model (paper, Algorithm
+    1 and appendix A).
+
+    Candidates are the graph, those that equal it, and sequences of pieces that were cut
+    at splits or reductions; all of one original compete. Each loop structure is
+    scheduled and its memory planned once, with tile sizes as symbols; the closed forms
+    of its traffic, memory, registers and work are evaluated for all tile
+    configurations, kernel forms and launches at once. What breaks a rule of the
+    hardware or of TileLang is left out (counted by rule with `stats`), the rest ranked.
+    The first plans are of different kinds as far as those come near.
+
+    The original stays; candidates and pieces are replaced by the plans, which say what
+    they equal, their rank, and the time that was predicted. Sizes have to be bound.
+
+    `iterate=false` and `layouts=false` are the paper's ablations (figure 12): no
+    iterative tiling, no reasoning about tensor-core layouts.
+
+    Before:
+        algebra.graph @scores [M, L, D] where [M = 4096, L = 4096, D = 128] ... { ... }
+    After (besides @scores):
+        itgraph.plan @scores_plan0 [M, L, D, BM, BL]
+            where [M = 4096, L = 4096, D = 128, BM = 128, BL = 256] ...
+            attributes {equals = @scores, predicted_us = 23.1, rank = 0 : i64,
+                        schedule = ["tile M=128 L=256, ..."]} { ... }
+    """
+
+    name = "select-schedules"
+
+    top_k: int = 8
+    arch: str = "sm_90a"
+    stats: bool = False
+    iterate: bool = True
+    layouts: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from cleave.lowering.hardware import HardwareError, hardware_for_arch
+        from cleave.passes.scheduling.ranking import Search
+        from cleave.passes.scheduling.selection import select
+
+        try:
+            hardware = hardware_for_arch(self.arch)
+        except HardwareError as error:
+            raise PassFailedException(str(error)) from error
+        search = Search(hardware, iterate=self.iterate, layouts=self.layouts)
+        SymbolizePass().apply(ctx, op)
+        graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
+        candidates = list(_without_originals(graphs))
+        try:
+            selections = select(candidates, search)
+        except ValueError as error:
+            raise PassFailedException(str(error)) from error
+        # All are scheduled before one is replaced: a failure changes nothing.
+        plans = {
+            name: self._plans(name, selection, search)
+            for name, selection in selections.items()
+        }
+        originals = {graph.graph_name: graph for graph in graphs}
+        for name, selection in selections.items():
+            if self.stats and name in originals:
+                originals[name].attributes[STATS] = _stats(selection.pruned)
+        for graph in candidates:
+            if KERNEL in graph.attributes or EQUALS in graph.attributes:
+                op.body.block.erase_op(graph)
+        for found in plans.values():
+            op.body.block.add_ops(found)
+
+    def _plans(self, name: str, selection: Selection, search: Search) -> list[PlanOp]:
+        """The plans for the graph of this name, in order."""
+        from cleave.passes.scheduling.selection import varied
+
+        chosen: list[tuple[Candidate, PlanOp]] = []
+        for candidate in varied(selection.candidates, self.top_k):
+            if len(chosen) == self.top_k:
+                break
+            try:
+                chosen.append((candidate, candidate.plan(search)))
+            except PassFailedException as error:
+                selection.pruned.refused[str(error)] += 1
+        if not chosen:
+            raise PassFailedException(
+                f"@{name} has no legal schedule: {selection.pruned.binding()}"
+            )
+        chosen.sort(key=lambda pair: pair[0].seconds)
+        for number, (candidate, plan) in enumerate(chosen):
+            plan.sym_name = StringAttr(f"{name}_plan{number}")
+            plan.attributes.pop(KERNEL, None)
+            plan.attributes.update(
+                {
+                    EQUALS: SymbolRefAttr(name),
+                    RANK: IntegerAttr(number, i64),
+                    PREDICTED: FloatAttr(round(candidate.seconds * 1e6, 2), f64),
+                    SCHEDULE: ArrayAttr(
+                        StringAttr(str(schedule)) for schedule in candidate.schedules
+                    ),
+                }
+            )
+        return [plan for _, plan in chosen]
+
+
+def _without_originals(graphs: Iterable[GraphOp]) -> Iterable[GraphOp]:
+    """The graphs to schedule: originals only if nothing says that it equals them."""
+    equal = {
+        attribute.string_value()
+        for graph in graphs
+        if isinstance(attribute := graph.attributes.get(EQUALS), SymbolRefAttr)
+    }
+    return (graph for graph in graphs if graph.graph_name not in equal)
+
+
+def _stats(pruned: Pruned) -> DictionaryAttr:
+    counts = {"evaluated": pruned.evaluated, **pruned.by_rule, **pruned.refused}
+    return DictionaryAttr(
+        {reason: IntegerAttr(number, i64) for reason, number in counts.items()}
+    )
