@@ -45,6 +45,8 @@ class ScheduleBlocksPass(ModulePass):
     computed value of which two paths demand different tiles is refused; inputs and
     generators may be tiled in several ways.
 
+    With `only`, just the graph of that name is scheduled.
+
     Before:
         algebra.graph @scores [M, L, D]
             (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>)
@@ -70,11 +72,18 @@ class ScheduleBlocksPass(ModulePass):
     name = "schedule-blocks"
 
     tile: str = ""
+    only: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         tiles = parse_tiles(self.tile)
         # Every graph is scheduled before one is replaced: a failure changes nothing.
-        graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
+        graphs = [
+            graph
+            for graph in op.ops
+            if isinstance(graph, GraphOp) and self.only in (None, graph.graph_name)
+        ]
+        if self.only is not None and not graphs:
+            raise PassFailedException(f"there is no graph @{self.only}")
         plans = [schedule_blocks(graph, tiles) for graph in graphs]
         for graph, plan in zip(graphs, plans, strict=True):
             Rewriter.replace_op(graph, plan)

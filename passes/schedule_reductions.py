@@ -43,6 +43,8 @@ class ScheduleReductionsPass(ModulePass):
     loops, until every reduction is tiled. Where a tile size does not divide the dim,
     each reduction masks its tail with its own identity.
 
+    With `only`, just the plan of that name is scheduled.
+
     Before:
         %p = algebra.exp %ts : !algebra.tensor<[BM, L], f32>
         %l = algebra.reduce_sum %p dim 1 : !algebra.tensor<[BM, 1], f32>
@@ -60,10 +62,17 @@ class ScheduleReductionsPass(ModulePass):
     name = "schedule-reductions"
 
     tile: str = ""
+    only: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         tiles = parse_tiles(self.tile)
-        plans = [plan for plan in op.ops if isinstance(plan, PlanOp)]
+        plans = [
+            plan
+            for plan in op.ops
+            if isinstance(plan, PlanOp) and self.only in (None, plan.plan_name)
+        ]
+        if self.only is not None and not plans:
+            raise PassFailedException(f"there is no plan @{self.only}")
         # Every plan is scheduled before one is replaced: a failure changes nothing.
         scheduled = [schedule_reductions(plan, tiles) for plan in plans]
         for plan, new in zip(plans, scheduled, strict=True):
