@@ -76,13 +76,12 @@ class GraphBuilder:
         return value
 
     def trimmed(self, value: SSAValue, rank: int) -> SSAValue:
-        """A value without dims of size 1 in front, down to a rank."""
+        """A value of this rank, if dims of size 1 in front are all that it exceeds."""
         shape = dims_of(value)
-        while len(shape) > rank and shape[0] == 1:
-            shape = shape[1:]
-        if shape == dims_of(value):
+        excess = len(shape) - rank
+        if excess <= 0 or any(dim != 1 for dim in shape[:excess]):
             return value
-        return self.add(Reshape, value, shape=shape)
+        return self.add(Reshape, value, shape=shape[excess:])
 
     def exp(self, form: Form, tensor: Tensor, name: str | None = None) -> SSAValue:
         """The exponential of a form."""
