@@ -107,8 +107,8 @@ def _function(
             products.append(" * ".join(factors))
         return f"({' + '.join(products)})" if products else "0"
 
-    results = ", ".join([sum_source(dim) for dim in dims])
-    body = [*lines, f"return ({results},)"]
+    results = [f"{sum_source(dim)}, " for dim in dims]
+    body = [*lines, f"return ({''.join(results)})"]
     source = f"def closed_forms({', '.join(arguments.values())}):\n" + "".join(
         f"    {line}\n" for line in body
     )
