@@ -122,7 +122,18 @@ class _Compilation:
         self.graph = self.prepared.symbolic
 
     def compile(self, out_dir: Path | None) -> Compiled:
-        folder = out_dir or Path(mkdtemp(prefix="cleave-"))
+        if out_dir is not None:
+            return self._compiled(out_dir)
+        folder = Path(mkdtemp(prefix="cleave-"))
+        try:
+            compiled = self._compiled(folder)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        weakref.finalize(compiled, shutil.rmtree, folder, ignore_errors=True)
+        return compiled
+
+    def _compiled(self, folder: Path) -> Compiled:
         with TemporaryDirectory(prefix="cleave-") as scratch:
             best = self._best(folder, Path(scratch))
             measured_ms, not_measured = self._measured(best)
@@ -130,12 +141,7 @@ class _Compilation:
             write_texts(folder, best.program.stages, best.source)
             write_build(folder, best.build.folder)
             write_report(folder, report)
-        compiled = Compiled(
-            best.source, best.program.stages, report, folder, best.runnable
-        )
-        if out_dir is None:
-            weakref.finalize(compiled, shutil.rmtree, folder, ignore_errors=True)
-        return compiled
+        return Compiled(best.source, best.program.stages, report, folder, best.runnable)
 
     # Candidates
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ class Report:
             "not_measured": self.not_measured,
             "hardware": {"name": self.hardware.name, "arch": self.hardware.arch},
             "device": self.device,
-            "kernels": [dict(kernel) for kernel in self.kernels],
+            "kernels": [_plain(kernel) for kernel in self.kernels],
             "faults": list(self.faults),
             "rejected": [
                 {**_choice(each.configuration), "reason": each.reason}
@@ -100,6 +101,11 @@ def _choice(configuration: Configuration) -> dict[str, Any]:
         "stages": configuration.stages,
         "swizzle": configuration.swizzle,
     }
+
+
+def _plain(kernel: Mapping[str, Any]) -> dict[str, Any]:
+    """A kernel's report with lists, as it is read back from JSON."""
+    return json.loads(json.dumps(kernel))
 
 
 def versions(nvcc: str | None) -> dict[str, str]:

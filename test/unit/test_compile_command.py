@@ -1,0 +1,300 @@
+"""`cleave compile`: its report, its JSON, and one message for each bad input."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from cleave.lowering.compilation import building, compilation
+from cleave.lowering.compilation.building import Build
+from cleave.lowering.compilation.device import NoDeviceError
+from cleave.tools import main
+
+pytest.importorskip("tilelang")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MATMUL = (EXAMPLES / "matmul.mlir").read_text()
+
+Run = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_device() -> None:
+        raise NoDeviceError("no CUDA device: there is no NVIDIA driver")
+
+    monkeypatch.setattr(compilation, "current_device", no_device)
+
+
+@pytest.fixture
+def cleave_compile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`cleave_compile(text, *arguments)` compiles a file `input.mlir` of that text."""
+
+    def run(text: str | bytes, *arguments: str) -> CompletedProcess[str]:
+        file = tmp_path / "input.mlir"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        command = ["compile", str(file), *arguments]
+        status = main.main(command)
+        out, err = capsys.readouterr()
+        return CompletedProcess(command, status, out, err.replace(f"{tmp_path}/", ""))
+
+    return run
+
+
+@pytest.fixture
+def quick_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Builds that take no time, of a kernel that has a fault."""
+
+    def build_module(source: str, hardware: object, folder: Path) -> Build:
+        folder.mkdir()
+        kernel = {
+            "name": "kernel_kernel",
+            "threads": 384,
+            "registers": 168,
+            "raised_registers": 240,
+            "static_smem_bytes": 1024,
+            "dynamic_smem_bytes": 147456,
+            "instructions": {"wgmma": 1, "tma": 2, "cp_async": 0},
+        }
+        return Build(folder, None, [kernel], ["kernel_kernel: it spills"], True)
+
+    monkeypatch.setattr(compilation, "build_module", build_module)
+
+
+@pytest.mark.usefixtures("quick_build")
+def test_report_is_plain_lines(cleave_compile: Run, tmp_path: Path) -> None:
+    done = cleave_compile(MATMUL, "--out", str(tmp_path / "kept"))
+    assert (done.returncode, done.stderr) == (0, "")
+    *lines, took, files = done.stdout.splitlines()
+    assert lines == [
+        "graph     @matmul with M = 4096, K = 4096, N = 4096",
+        "GPU       none here; compiled for NVIDIA H200",
+        "chosen    tile M=128 N=256, reduce K=64, default threads, 3 stages, "
+        "swizzle 10, pipelined",
+        "          K: reduced 64 at a time",
+        "kernel    kernel_kernel: 384 threads, 168 registers, raised to 240 in "
+        "consumers, 145 KiB of SMEM; wgmma, tma",
+        "fault     kernel_kernel: it spills",
+        "checked   in NumPy, tile by tile (not on a GPU) with M = 256, K = 128, "
+        "N = 512, inputs N(0, 1): relative error 0.00021 to float64, allowed 0.0014",
+        "measured  no: no CUDA device: there is no NVIDIA driver",
+    ]
+    assert took.startswith("took      schedule 0.")
+    assert files == f"files     {tmp_path / 'kept'}"
+    assert (tmp_path / "kept" / "report.json").exists()
+
+
+@pytest.mark.usefixtures("quick_build")
+def test_what_does_not_fit_is_reported(cleave_compile: Run) -> None:
+    done = cleave_compile((EXAMPLES / "swiglu.mlir").read_text())
+    assert "rejected  tile M=128 N=256, reduce K=64, default threads, 3 st" in (
+        done.stdout
+    )
+    many = cleave_compile((EXAMPLES / "gated_mlp.mlir").read_text())
+    assert "and 18 before" in many.stdout
+
+
+@pytest.mark.usefixtures("quick_build")
+def test_json_is_one_object_with_all_that_is_known(cleave_compile: Run) -> None:
+    done = cleave_compile(MATMUL, "--json", "--stages=2", "--threads=256")
+    found = json.loads(done.stdout)
+    assert list(found) == [
+        "graph",
+        "sizes",
+        "chosen",
+        "checked",
+        "max_error",
+        "allowed_error",
+        "check",
+        "predicted_ms",
+        "measured_ms",
+        "not_measured",
+        "hardware",
+        "device",
+        "kernels",
+        "faults",
+        "rejected",
+        "versions",
+        "seconds",
+        "kernel_source",
+        "stages",
+    ]
+    assert found["graph"] == "matmul"
+    assert found["sizes"] == {"M": 4096, "K": 4096, "N": 4096}
+    assert found["chosen"] == {
+        "tile": {"M": 128, "N": 256},
+        "reduce": {"K": 64},
+        "threads": 256,
+        "stages": 2,
+        "swizzle": 10,
+        "form": "pipelined",
+        "pipeline": "symbolize,drop-shifts,stabilize-exp,insert-casts,sink-scales,"
+        'schedule-blocks{tile="M=128 N=256"},schedule-reductions{tile="K=64"},'
+        "schedule-masks,plan-memory{threads=256 swizzle=10}",
+        "why": ["threads, stages: as stated", "K: reduced 64 at a time"],
+    }
+    assert found["checked"] == "numpy-tiles"
+    assert 0 < found["max_error"] < found["allowed_error"]
+    assert found["predicted_ms"] is None
+    assert found["measured_ms"] is None
+    assert found["not_measured"].startswith("no CUDA device")
+    assert found["hardware"] == {"name": "NVIDIA H200", "arch": "sm_90a"}
+    assert "def kernel_0():" in found["kernel_source"]
+    assert {"cleave", "python", "xdsl", "numpy", "torch", "tilelang"} <= set(
+        found["versions"]
+    )
+
+
+@pytest.mark.usefixtures("quick_build")
+def test_the_pipeline_is_that_of_cleave_opt(
+    cleave_compile: Run, cleave_opt: Run
+) -> None:
+    found = json.loads(cleave_compile(MATMUL, "--json").stdout)
+    passes = found["chosen"]["pipeline"]
+    done = cleave_opt(MATMUL, "-p", passes, "-t", "tilelang")
+    assert done.stdout == found["kernel_source"]
+
+
+def test_without_nvcc_there_is_cuda_text(
+    cleave_compile: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for module in (building, compilation):
+        monkeypatch.setattr(module, "find_nvcc", lambda: None)
+    done = cleave_compile(MATMUL, "--out", str(tmp_path / "kept"))
+    assert done.returncode == 0
+    assert "KiB of SMEM; CUDA text only, for there is no nvcc\n" in done.stdout
+    names = {path.name for path in (tmp_path / "kept").iterdir()}
+    assert "kernel_0.cu" in names
+    assert not {"kernel_0.cubin", "kernel_0.so", "built.json"} & names
+    found = json.loads((tmp_path / "kept" / "report.json").read_text())
+    assert "nvcc" not in found["versions"]
+
+
+def test_standard_input_is_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Input:
+        class buffer:
+            @staticmethod
+            def read() -> bytes:
+                return b"algebra.graph"
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    assert main.main(["compile", "-"]) == 1
+    assert capsys.readouterr().err.startswith("stdin:1:14: error: ")
+
+
+# Bad input: one message, exit code 1, nothing on standard output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tile", "Z=64"], "tile for 'Z', which is no symbol of @matmul (symbols: "),
+        (["--tile", "K=64"], "tile for 'K'"),
+        (["--tile", "M"], "the tile of 'M' has no size of at least 1; write M=SIZE"),
+        (["--tile", "M=64 M=32"], "two tiles for 'M'"),
+        (["--tile", "M:64"], "tile 'M:64' is not of the form SYMBOL or SYMBOL=SIZE"),
+        (["--reduce", "N=64"], "tile for 'N', but @matmul reduces no dim of N"),
+        (["--tile", "M=64", "--reduce", ""], "@matmul: tiles take "),
+        (["--threads", "0"], "threads is 0, and at least 1"),
+        (["--threads", "many"], "argument --threads: invalid int value: 'many'"),
+        (["--graph", "matmule"], "no graph 'matmule': did you mean matmul?"),
+        (["--fastest"], "unrecognized arguments: --fastest"),
+        (
+            ["--require-gpu"],
+            "a GPU is required: no CUDA device: there is no NVIDIA driver",
+        ),
+    ],
+)
+def test_arguments_that_ask_for_too_much(
+    arguments: list[str], message: str, cleave_compile: Run
+) -> None:
+    done = cleave_compile(MATMUL, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "error: " in done.stderr
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("builtin.module {}", "error: input.mlir: there is no algebra.graph"),
+        ("", "input.mlir:1:1: error: "),
+        (
+            MATMUL.replace("%x, %w\n", "%x %w\n"),
+            "input.mlir:5:26: error: Expected ','",
+        ),
+        (
+            MATMUL.replace("matmul %x, %w", "matmul %w, %x"),
+            "error: 'algebra.matmul' op: contracts lhs dim 1, which is N, with rhs ",
+        ),
+        (
+            MATMUL.replace("[M, K, N] where", "[M, K] where"),
+            "error: 'algebra.graph' op: @matmul: fact `N = 4096` uses",
+        ),
+        (MATMUL * 2, "error: 'builtin.module' op: Redefinition of symbol \"matmul\""),
+        (
+            MATMUL + MATMUL.replace("@matmul", "@other"),
+            "error: input.mlir: there are 2 graphs, so name one: matmul, other",
+        ),
+        (b"\xff\xfe", "error: the input is not UTF-8"),
+    ],
+)
+def test_files_that_are_no_graph(
+    text: str | bytes, message: str, cleave_compile: Run
+) -> None:
+    done = cleave_compile(text)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["compile", "missing.mlir"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "error: missing.mlir: No such file or directory\n")
+
+
+def test_a_folder_that_cannot_be_made(cleave_compile: Run, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    done = cleave_compile(MATMUL, "--out", str(tmp_path / "taken"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: taken: File exists\n"
+
+
+def test_no_tilelang(
+    cleave_compile: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "tilelang", None)
+    done = cleave_compile(MATMUL, "--out", str(tmp_path / "kept"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: TileLang is not installed, which makes CUDA")
+    # What needs no TileLang is there.
+    assert (tmp_path / "kept" / "module.py").exists()
+
+
+def test_a_graph_without_a_meaning_for_its_inputs(cleave_compile: Run) -> None:
+    """The logarithm of -1 is undefined, whatever the inputs."""
+    text = MATMUL.replace(
+        "  algebra.return %o",
+        "  %a = algebra.square %o\n  %n = algebra.neg %a\n  %l = algebra.log %n\n"
+        "  algebra.return %l",
+    )
+    done = cleave_compile(text)
+    assert done.returncode == 1
+    assert "wrong numbers" in done.stderr or "undefined" in done.stderr
+
+
+def test_ctrl_c_is_silent(cleave_compile: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compilation, "build_module", interrupted)
+    done = cleave_compile(MATMUL)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
