@@ -49,21 +49,29 @@ def transfer(view: GlobalView, extents: Extents) -> Transfer:
         tile=view.tmap.tile,
         element_bytes=view.element_bytes,
         moves=product(list(extents.loops.values())),
-        elements=_covered(view, everywhere) * product(again),
-        held=_covered(view, extents.loops),
+        elements=_covered(view, everywhere, everywhere) * product(again),
+        held=_covered(view, extents.loops, everywhere),
         iterators=tuple(name for name in extents.kernel if name in used),
         row_elements=_row_elements(view.dims),
         run=_run(view),
     )
 
 
-def _covered(view: GlobalView, iterators: Mapping[str, Dim]) -> Dim:
+def _covered(
+    view: GlobalView, iterators: Mapping[str, Dim], everywhere: Mapping[str, Dim]
+) -> Dim:
     """Distinct elements of the tensor that the iterations over `iterators` cover."""
     along = zip(view.dims, view.tmap.tile, view.tmap.offsets, strict=True)
-    return product([_along(*each, iterators) for each in along])
+    return product([_along(*each, iterators, everywhere) for each in along])
 
 
-def _along(dim: Dim, tile: Dim, offset: Dim, iterators: Mapping[str, Dim]) -> Dim:
+def _along(
+    dim: Dim,
+    tile: Dim,
+    offset: Dim,
+    iterators: Mapping[str, Dim],
+    everywhere: Mapping[str, Dim],
+) -> Dim:
     """The same along one dim."""
     used = names_of(offset)
     moving = {name: extent for name, extent in iterators.items() if name in used}
@@ -74,7 +82,8 @@ def _along(dim: Dim, tile: Dim, offset: Dim, iterators: Mapping[str, Dim]) -> Di
         if offset == symbol(name) * tile and extent == ceildiv(dim, tile):
             return dim  # adjacent tiles up to the end
     # What only other iterators move is taken where it begins.
-    last = {name: moving[name] - 1 if name in moving else 0 for name in used}
+    others = used & everywhere.keys()
+    last = {name: moving[name] - 1 if name in moving else 0 for name in others}
     beyond = substitute(offset, last) + tile - dim
     return product(list(moving.values())) * tile - maximum(0, beyond)
 
