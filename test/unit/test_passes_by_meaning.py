@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, Builtin, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, Builtin, ModuleOp, bf16
 from xdsl.parser import Parser
 
 from cleave.dialects.algebra import Algebra
@@ -29,6 +29,7 @@ from cleave.dialects.tensor import FactAttr
 from cleave.lowering.generated import load_generated
 from cleave.lowering.numpy_algebra import evaluate_dims, execute_graph
 from cleave.lowering.numpy_itgraph import Order, execute_plan
+from cleave.lowering.numpy_modules import execute_module
 from cleave.lowering.tilelang.module import emit_module
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.plan_memory import PlanMemoryPass
@@ -98,6 +99,12 @@ def stages(graph: GraphOp, case: Case) -> Iterator[tuple[str, PlanOp]]:
         yield pass_.name, plan
 
 
+def tolerance_of(graph: GraphOp) -> float:
+    """What roundings may change, relative to the largest element of a result."""
+    is_bf16 = any(type_.element_type == bf16 for type_ in graph.input_types)
+    return 1e-2 if is_bf16 else 1e-3
+
+
 def largest_error(found: Sequence[Any], expected: Sequence[Any]) -> float:
     """Relative to the largest element of each result; infinite for NaNs."""
     errors = [
@@ -115,8 +122,7 @@ def test_every_pass_keeps_the_meaning(
     graph = loaded(case, parse_ir, bound)
     inputs = random_inputs(graph, case.sizes)
     expected = execute_graph(graph, inputs, case.sizes)
-    is_bf16 = any(str(type_.element_type) == "bf16" for type_ in graph.input_types)
-    tolerance = 1e-2 if is_bf16 else 1e-3
+    tolerance = tolerance_of(graph)
 
     insert_casts(graph)
     graph.verify()
@@ -141,14 +147,21 @@ def planned(case: Case, parse_ir: Callable[[str], ModuleOp]) -> PlanOp:
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_what_is_printed_is_read_by_tilelang(
+def test_what_is_printed_computes_the_graph_and_is_read_by_tilelang(
     case: Case, parse_ir: Callable[[str], ModuleOp], tmp_path: Path
 ) -> None:
-    pytest.importorskip("tilelang")
     file = tmp_path / "kernel.py"
     file.write_text(emit_module(planned(case, parse_ir)))
     module = load_generated(file)
     assert module.plan.name == Path(case.graph).stem
+
+    graph = loaded(case, parse_ir, bound=True)
+    inputs = random_inputs(graph, case.sizes)
+    expected = execute_graph(graph, inputs)
+    found = execute_module(module, inputs, {})
+    assert largest_error(found, expected) < tolerance_of(graph)
+
+    pytest.importorskip("tilelang")
     for function in module.functions().values():
         assert type(function()).__name__ == "PrimFunc"
 
