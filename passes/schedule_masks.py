@@ -72,7 +72,12 @@ def schedule_masks(loop: LoopOp) -> None:
 
 
 def _bound(loop: LoopOp, dims: list[Dim]) -> None:
-    """Leave out the iterations in which one of the dims is not positive."""
+    """
+    Leave out the iterations in which one of the dims is not positive, but for one.
+
+    A threadblock that has nothing to do runs it, which changes nothing: the loop is
+    also where kernels wait for what was loaded before it.
+    """
     range_ = loop.range
     lo, hi = range_.lo, range_.hi
     for dim in dims:
@@ -80,7 +85,9 @@ def _bound(loop: LoopOp, dims: list[Dim]) -> None:
         lo = lo if first is None else maximum(lo, first)
         hi = hi if end is None else minimum(hi, end)
     facts = facts_at(loop)
-    bounded = Range(range_.iterator, facts.simplify(lo), facts.simplify(hi))
+    lo = facts.simplify(minimum(lo, range_.hi - 1))
+    hi = facts.simplify(maximum(hi, lo + 1))
+    bounded = Range(range_.iterator, lo, hi)
     loop.iterators = ArrayAttr([RangeAttr(bounded)])
 
 

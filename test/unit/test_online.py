@@ -130,6 +130,20 @@ def test_tiles_that_a_mask_hides_are_not_visited(parse_ir: ParseIR):
     ]
 
 
+def test_rows_that_see_nothing_visit_one_tile(parse_ir: ParseIR):
+    """A kernel waits in its loop for what was loaded before it."""
+    for mask in ("causal", "window"):
+        short = scheduled(parse_ir, mask, 128, 40, 16)
+        (loop,) = short.loops
+        # 40 keys for the last of 128 rows: the first 88 see none.
+        assert [iterations(loop, short.plan, row) for row in range(4)] == [
+            [0],
+            [0],
+            [0],
+            [0, 1, 2],
+        ]
+
+
 def test_an_iteration_that_counts_masked_elements_is_kept(parse_ir: ParseIR):
     """Masked scores of 0, not -inf, are terms of the sum: no tile can be left out."""
     text = ATTENTION.format(m=64, n=64, mask=MASKS["causal"]).replace("-inf", "0.0")
