@@ -85,9 +85,11 @@ def _bound(loop: LoopOp, dims: list[Dim]) -> None:
         lo = lo if first is None else maximum(lo, first)
         hi = hi if end is None else minimum(hi, end)
     facts = facts_at(loop)
-    lo = facts.simplify(minimum(lo, range_.hi - 1))
-    hi = facts.simplify(maximum(hi, lo + 1))
-    bounded = Range(range_.iterator, lo, hi)
+    if not facts.at_most(lo, range_.hi - 1):
+        lo = minimum(lo, range_.hi - 1)
+    if not facts.at_most(lo + 1, hi):
+        hi = maximum(hi, lo + 1)
+    bounded = Range(range_.iterator, facts.simplify(lo), facts.simplify(hi))
     loop.iterators = ArrayAttr([RangeAttr(bounded)])
 
 

@@ -18,13 +18,26 @@ algebra.graph @causal [M, L] where [M = 256, L = 256]
 
 // -----
 
-// Whether rows see any key at all is not known: at least one tile is visited.
 // CHECK-LABEL: itgraph.plan @window
-// CHECK: itgraph.loop (i_L = max((i_M * BM - 39) floordiv BL, 0) to max(max((i_M * BM - 39) floordiv BL, 0) + 1, (i_M * BM + BM) ceildiv BL))
+// CHECK: itgraph.loop (i_L = max((i_M * BM - 39) floordiv BL, 0) to (i_M * BM + BM) ceildiv BL)
 algebra.graph @window [M, L] where [M = 256, L = 256]
     (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
   %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
   %mask = algebra.window diagonal 0 size 40 : !algebra.tensor<[M, L], i1>
+  %s = algebra.select %mask, %x, %zero
+  %o = algebra.reduce_sum %s dim 1
+  algebra.return %o
+}
+
+// -----
+
+// The first 156 rows see nothing, but their threadblocks visit one tile.
+// CHECK-LABEL: itgraph.plan @nothing
+// CHECK: itgraph.loop (i_L = 0 to max((i_M * BM + BM + L - M) ceildiv BL, 1))
+algebra.graph @nothing [M, L] where [M = 256, L = 100]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+  %mask = algebra.causal diagonal L - M : !algebra.tensor<[M, L], i1>
   %s = algebra.select %mask, %x, %zero
   %o = algebra.reduce_sum %s dim 1
   algebra.return %o
