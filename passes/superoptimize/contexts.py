@@ -16,11 +16,13 @@ section 4, superoptimizer.md 2.2):
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from cleave.passes.superoptimize.abstract import (
     Abstraction,
     Class,
     Factors,
+    Monomial,
     Polynomial,
 )
 
@@ -30,9 +32,10 @@ class Contexts:
 
     def __init__(self, abstraction: Abstraction) -> None:
         self.abstraction = abstraction
-        self._contexts: list[tuple[Counter[tuple[Factors, Factors]], int]] = []
+        self._contexts: list[_Context] = []
         self._seen: set[tuple[Polynomial, int]] = set()
         self._live: dict[Class, tuple[int, ...]] = {}
+        self._places: dict[Class, tuple[int, int]] = {}
 
     def add(self, target: Class, dims: int) -> None:
         """
@@ -40,12 +43,13 @@ class Contexts:
         """
         self._visit(self.abstraction.polynomials[target], dims)
         self._live.clear()
+        self._places.clear()
 
     def _visit(self, polynomial: Polynomial, outer: int) -> None:
         if (polynomial, outer) in self._seen:
             return
         self._seen.add((polynomial, outer))
-        self._contexts.append((Counter(polynomial), outer))
+        self._contexts.append(_Context(polynomial, outer))
         abstraction = self.abstraction
         for numerator, denominator in polynomial:
             inner = outer | abstraction.dims_in(numerator)
@@ -54,6 +58,28 @@ class Contexts:
             for factor in numerator + denominator:
                 for argument in abstraction.arguments(factor):
                     self._visit(abstraction.polynomials[argument], inner)
+
+    def places(self, cls: Class) -> tuple[int, int]:
+        """
+        Where the class may be a factor and where it may be a term, as bit sets: of the
+        monomials and of the contexts that have all its kinds of factors. What is a
+        product of two classes has a place among the first that they have in common, a
+        sum among the second.
+        """
+        if (known := self._places.get(cls)) is None:
+            as_factor = as_term = 0
+            factors = _all_kinds(self.abstraction.polynomials[cls][0])
+            term = _all_kinds(self.abstraction.terms(cls)[0])
+            bit = 1
+            for number, context in enumerate(self._contexts):
+                for n_kinds, d_kinds, _, _ in context.kinds:
+                    if not factors & ~(n_kinds | d_kinds):
+                        as_factor |= bit
+                    if not term & ~(n_kinds | d_kinds):
+                        as_term |= 1 << number
+                    bit <<= 1
+            known = self._places[cls] = as_factor, as_term
+        return known
 
     def live_dims(self, cls: Class) -> tuple[int, ...]:
         """
@@ -68,8 +94,7 @@ class Contexts:
             ways = {
                 outer | self.abstraction.dims_in(cofactor)
                 for polynomial in polynomials
-                for context, outer in self._contexts
-                for cofactor in _cofactors(polynomial, context)
+                for outer, cofactor in self._fits(polynomial)
             }
             # A way that allows less than another one adds nothing.
             known = self._live[cls] = tuple(
@@ -79,35 +104,56 @@ class Contexts:
             )
         return known
 
+    def _fits(self, polynomial: Polynomial) -> Iterator[tuple[int, Factors]]:
+        """
+        The ways in which a polynomial is part of a context: the context's outer dims,
+        and the numerator of what the polynomial has to be multiplied with.
+        """
+        numerator, denominator = polynomial[0]
+        n_kinds, d_kinds = _kinds(numerator), _kinds(denominator)
+        for context in self._contexts:
+            for whole_n_kinds, whole_d_kinds, whole_n, whole_d in context.kinds:
+                # Most are told apart by a factor that the other does not have at all.
+                if n_kinds & ~whole_n_kinds or d_kinds & ~whole_d_kinds:
+                    continue
+                n = _difference(whole_n, numerator)
+                d = _difference(whole_d, denominator)
+                if n is None or d is None:
+                    continue
+                if len(polynomial) == 1:
+                    yield context.outer, n
+                    continue
+                needed = Counter(
+                    (tuple(sorted(m + n)), tuple(sorted(e + d))) for m, e in polynomial
+                )
+                if needed <= context.terms:
+                    yield context.outer, n
+
     def admits(self, cls: Class, dims: int) -> bool:
         """Whether a value of this class with these dims may become part of a target."""
         return any(dims & ~way == 0 for way in self.live_dims(cls))
 
 
-def _cofactors(
-    polynomial: Polynomial, context: Counter[tuple[Factors, Factors]]
-) -> list[Factors]:
-    """
-    The numerators of all monomials whose product with the polynomial is in the context.
-    """
-    numerator, denominator = polynomial[0]
-    found: list[Factors] = []
-    for n, d in context:
-        cofactor_n = _difference(n, numerator)
-        if cofactor_n is None:
-            continue
-        cofactor_d = _difference(d, denominator)
-        if cofactor_d is None:
-            continue
-        if len(polynomial) > 1:
-            needed = Counter(
-                (tuple(sorted(n + cofactor_n)), tuple(sorted(d + cofactor_d)))
-                for n, d in polynomial
-            )
-            if not needed <= context:
-                continue
-        found.append(cofactor_n)
-    return found
+class _Context:
+    """A polynomial to be part of, with the dims of its value and those around it."""
+
+    def __init__(self, polynomial: Polynomial, outer: int) -> None:
+        self.outer = outer
+        self.terms = Counter(polynomial)
+        self.kinds = [(_kinds(n), _kinds(d), n, d) for n, d in self.terms]
+
+
+def _all_kinds(monomial: Monomial) -> int:
+    numerator, denominator = monomial
+    return _kinds(numerator) | _kinds(denominator)
+
+
+def _kinds(factors: Factors) -> int:
+    """The distinct factors as a bit set."""
+    kinds = 0
+    for factor in factors:
+        kinds |= 1 << factor
+    return kinds
 
 
 def _difference(whole: Factors, part: Factors) -> Factors | None:

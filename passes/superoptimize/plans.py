@@ -9,8 +9,8 @@ once for each combination of those, and not for each combination of values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from xdsl.utils.exceptions import VerifyException
 
@@ -73,8 +73,9 @@ class Planner:
         self._results: dict[tuple[Move, tuple[TypeId, ...]], list[_Result]] = {}
         self._plans: dict[tuple[Move, tuple[Kind, ...]], list[Plan]] = {}
         self._pair_moves: dict[tuple[Class, Class], tuple[Move, ...]] = {}
-        self._loosely: dict[Move, list[Step]] = {}
-        """The steps of each move on operands whose dims are all 1."""
+        self._fitting: dict[tuple[Move | _Form, Class, Class], bool] = {}
+        forms = _Forms()
+        self._forms = {move: forms.of(move) for move in self.binary}
 
     def moves(self, a: Class, b: Class) -> tuple[Move, ...]:
         """
@@ -82,24 +83,33 @@ class Planner:
         dims are counted in, which only makes it larger.
         """
         if (known := self._pair_moves.get((a, b))) is None:
+            factors, terms = self._contexts.places(a)
+            other_factors, other_terms = self._contexts.places(b)
+            common = {"product": factors & other_factors, "sum": terms & other_terms}
             known = self._pair_moves[a, b] = tuple(
-                move for move in self.binary if self._may_fit(move, a, b)
+                move
+                for move in self.binary
+                if common.get((form := self._forms[move]).kind, True)
+                and self._may_fit(move, form, a, b)
             )
             self.counts.pruned_by_class += len(self.binary) - len(known)
         return known
 
-    def _may_fit(self, move: Move, a: Class, b: Class) -> bool:
-        classes = self._classes(move, (a, b))
-        # Dims of size 1 are no factors.
-        shapes = ((1, 1),) * len(classes)
-        if move not in self._loosely:
-            self._loosely[move] = [
-                Step.of(move.operator, params) for params in move.params(shapes)
-            ]
-        return any(
-            self._contexts.live_dims(step.interpret(self._abstraction, classes, shapes))
-            for step in self._loosely[move]
-        )
+    def _may_fit(self, move: Move, form: _Form, a: Class, b: Class) -> bool:
+        """Whether the class of a move fits, reduced dims left out; once a form."""
+        if form.symmetric and b < a:
+            a, b = b, a
+        key = (form if form.kind else move, a, b)
+        if (known := self._fitting.get(key)) is None:
+            classes = self._classes(move, (a, b))
+            shapes = (_UNIT,) * len(classes)
+            known = self._fitting[key] = any(
+                self._contexts.live_dims(
+                    step.interpret(self._abstraction, classes, shapes)
+                )
+                for step in form.steps
+            )
+        return known
 
     def plans(self, move: Move, kinds: tuple[Kind, ...]) -> list[Plan]:
         """The steps of a move on operands of these kinds that are worth evaluating."""
@@ -157,3 +167,44 @@ class Planner:
             dim != 1 and not (dim in self._parts and self._parts[dim] in dims)
             for dim in step.reduced(shapes)
         )
+
+
+_UNIT: Shape = (1, 1)
+"""Dims of size 1 are no factors."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What a move makes of the classes of its operands, reduced dims left out."""
+
+    kind: Literal["product", "sum", ""]
+    cls: tuple[Class, ...]
+    """The classes that it gives for two inputs; moves with the same give the same."""
+    symmetric: bool
+    steps: tuple[Step, ...] = field(compare=False)
+
+
+class _Forms:
+    """Forms of moves, found by applying them to two inputs of their own."""
+
+    def __init__(self) -> None:
+        self.abstraction = Abstraction(lambda dim: (dim,), distribute=True)
+        self.inputs = [self.abstraction.leaf("input", number) for number in range(2)]
+
+    def of(self, move: Move) -> _Form:
+        shapes = (_UNIT,) * (move.open + len(move.fixed))
+        steps = tuple(Step.of(move.operator, params) for params in move.params(shapes))
+        if move.fixed:
+            return _Form("", (), symmetric=False, steps=steps)
+        abstraction, (a, b) = self.abstraction, self.inputs
+        forwards = tuple(s.interpret(abstraction, [a, b], shapes) for s in steps)
+        backwards = tuple(s.interpret(abstraction, [b, a], shapes) for s in steps)
+        return _Form(self._kind(forwards), forwards, forwards == backwards, steps)
+
+    def _kind(self, classes: tuple[Class, ...]) -> Literal["product", "sum", ""]:
+        polynomials = [self.abstraction.polynomials[cls] for cls in classes]
+        factors = {f for p in polynomials for n, d in p for f in n + d}
+        kinds = {self.abstraction.factors[factor][0] for factor in factors}
+        if not kinds <= {"input", "number"}:
+            return ""
+        return "product" if all(len(p) == 1 for p in polynomials) else "sum"
