@@ -14,8 +14,9 @@ test: lint
 
 demo: $(READY)
 	$(BIN)/cleave doctor
-	$(BIN)/cleave compile examples/attention_fig5a.mlir --out build/demo
-	cat build/demo/module.py
+	mkdir -p build
+	$(BIN)/cleave compile examples/attention_fig5a.mlir --out build/demo > build/demo.txt
+	cat build/demo/module.py build/demo.txt
 
 lint: $(READY)
 	$(BIN)/ruff check
