@@ -44,7 +44,8 @@ Value: TypeAlias = Array | Wide
 def wide(value: Value) -> Wide:
     if isinstance(value, Wide):
         return value
-    return Wide(np.sign(value), np.log(np.abs(value)))
+    array = value.astype(np.float64)
+    return Wide(np.sign(array), np.log(np.abs(array)))
 
 
 def real(value: Value) -> Array:

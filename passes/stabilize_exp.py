@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from cleave.dialects.algebra.graph import GraphOp
@@ -52,22 +53,39 @@ class StabilizeExpPass(ModulePass):
     name = "stabilize-exp"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for graph in op.ops:
-            if isinstance(graph, GraphOp):
-                stabilize(graph)
+        graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
+        # Every graph is rebuilt before one is replaced: a failure changes nothing.
+        for change in [_stabilized(graph) for graph in graphs]:
+            change.apply()
+
+
+@dataclass(frozen=True)
+class _Change:
+    exponents: Exponents
+    body: Block | None
+    """The new body, if an exponent is shifted."""
+
+    def apply(self) -> None:
+        graph = self.exponents.graph
+        if self.body is not None:
+            graph.body.detach_block(graph.body.block)
+            graph.body.add_block(self.body)
+        kept = [
+            f"{self.exponents.wording.name(exponential.result)}: {exponential.reason}"
+            for exponential in self.exponents.exponentials.values()
+            if exponential.reason is not None
+        ]
+        if kept:
+            graph.attributes[KEPT_EXPONENTS] = ArrayAttr(map(StringAttr, kept))
+
+
+def _stabilized(graph: GraphOp) -> _Change:
+    exponents = Exponents(graph)
+    return _Change(
+        exponents, ShiftedGraph(exponents).block if exponents.shifted else None
+    )
 
 
 def stabilize(graph: GraphOp) -> None:
     """Do it for one graph; see `StabilizeExpPass`."""
-    exponents = Exponents(graph)
-    if exponents.shifted:
-        body = ShiftedGraph(exponents).block
-        graph.body.detach_block(graph.body.block)
-        graph.body.add_block(body)
-    kept = [
-        f"{exponents.wording.name(exponential.result)}: {exponential.reason}"
-        for exponential in exponents.exponentials.values()
-        if exponential.reason is not None
-    ]
-    if kept:
-        graph.attributes[KEPT_EXPONENTS] = ArrayAttr(map(StringAttr, kept))
+    _stabilized(graph).apply()

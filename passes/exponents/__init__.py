@@ -4,7 +4,7 @@ Exponentials that do not overflow: which exponents may be shifted, and what by.
 | module | holds |
 |---|---|
 | `factors`, `forms` | exact linear combinations of shifts |
-| `degrees` | the domain of degrees: what becomes of a value under a shift |
+| `degree`, `degrees` | the domain of degrees: what becomes of a value under a shift |
 | `propagation` | degrees of the values of a graph |
 | `equations`, `analysis` | the shifts that change no result, as a linear system |
 | `maxima` | exponents that are shifted already |

@@ -18,15 +18,8 @@ from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
-from cleave.passes.exponents.degrees import (
-    Degree,
-    Degrees,
-    Moves,
-    Obstacle,
-    Sort,
-    Unlike,
-    Varies,
-)
+from cleave.passes.exponents.degree import Degree, Moves, Obstacle, Sort, Unlike, Varies
+from cleave.passes.exponents.degrees import Degrees
 from cleave.passes.exponents.equations import SolutionSpace
 from cleave.passes.exponents.factors import ONE, Factor, Placed, Powers
 from cleave.passes.exponents.forms import ZERO, Form, Term
@@ -52,10 +45,8 @@ class Exponential:
     """
     The dims of the exponent that its terms are summed over: a shift is constant there.
     """
-    masks: frozenset[SSAValue] | None = None
-    """
-    Masks that hide terms wherever they are summed; None as long as nothing is summed.
-    """
+    masks: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Masks that hide terms wherever they are summed."""
     reason: str | None = None
     """Why it is not shifted; None if it is."""
 
@@ -71,6 +62,11 @@ class Exponential:
     def varying(self) -> list[int]:
         """The dims of the exponent that are not of size 1."""
         return [axis for axis, dim in enumerate(dims_of(self.exponent)) if dim != 1]
+
+    @property
+    def kept(self) -> list[int]:
+        """Those of them along which a shift may vary."""
+        return [axis for axis in self.varying if axis not in self.reduced]
 
 
 class _Unknowns(Degrees):
@@ -101,8 +97,8 @@ class Exponents:
         self._propagate()
         self._space = SolutionSpace(len(self.exponentials))
         self._solve()
-        self._leave_shifted()
         self._find_reduced()
+        self._leave_shifted()
 
     # Results
 
@@ -229,26 +225,6 @@ class Exponents:
 
     # Which exponents need a shift, and where it is constant
 
-    def _leave_shifted(self) -> None:
-        """Leave families alone in which an exponent is already shifted."""
-        decomposition = Decomposition(self.graph.operators)
-        shifted = [
-            exponential
-            for exponential in self.shifted
-            if decomposition.is_shifted_by_maximum(exponential.exponent)
-        ]
-        related = {e.unknown for e in shifted}
-        while True:
-            touched = [v for v in self._space.basis if any(v[i] for i in related)]
-            more = {i for v in touched for i, x in enumerate(v) if x} - related
-            if not more:
-                break
-            related |= more
-        for exponential in self.shifted:
-            if exponential.unknown in related:
-                names = ", ".join(self.wording.name(e.exponent) for e in shifted)
-                exponential.reason = f"shifted by a maximum already ({names})"
-
     def _find_reduced(self) -> None:
         """
         The dims over which terms of an exponential are summed before anything else is.
@@ -264,14 +240,44 @@ class Exponents:
                 axis = term.shift.place(reduction.position)
                 is_whole = term.shift.axes == set(exponential.varying)
                 if is_whole and axis is not None:
+                    masks = self._masks_of(exponential, value, term.shift)
+                    if exponential.reduced:
+                        masks = [mask for mask in masks if mask in exponential.masks]
+                    exponential.masks = masks
                     exponential.reduced.add(axis)
-                    masks = frozenset(
-                        cast(SSAValue, mask.tensor)
-                        for mask in value.masks
-                        if _stands_beside(mask, exponential, term.shift)
-                    )
-                    known = exponential.masks
-                    exponential.masks = masks if known is None else masks & known
+
+    def _masks_of(
+        self, exponential: Exponential, value: Degree, seen: Placed
+    ) -> list[SSAValue]:
+        """The masks that hide a value and fit the exponent that is seen in it."""
+        masks = [m for m in value.masks if _stands_beside(m, exponential, seen)]
+        found = {mask.tensor for mask in masks}
+        return [mask for mask in self.degrees if mask in found]
+
+    def _leave_shifted(self) -> None:
+        """Leave families alone in which an exponent is already shifted."""
+        decomposition = Decomposition(self.graph.operators)
+        related = {
+            exponential.unknown
+            for exponential in self.shifted
+            if decomposition.is_shifted_by_maximum(
+                exponential.exponent,
+                [
+                    axis
+                    for axis in exponential.varying
+                    if axis not in exponential.reduced
+                ],
+            )
+        }
+        while True:
+            touched = [v for v in self._space.basis if any(v[i] for i in related)]
+            more = {i for v in touched for i, x in enumerate(v) if x} - related
+            if not more:
+                break
+            related |= more
+        for exponential in self.shifted:
+            if exponential.unknown in related:
+                exponential.reason = "shifted by a maximum already"
 
 
 def _stands_beside(mask: Placed, exponential: Exponential, seen: Placed) -> bool:

@@ -17,7 +17,8 @@ from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
-from cleave.passes.exponents.degrees import Degree, Degrees, Obstacle
+from cleave.passes.exponents.degree import Degree, Obstacle
+from cleave.passes.exponents.degrees import Degrees
 from cleave.passes.exponents.forms import Form
 from cleave.passes.exponents.propagation import (
     Propagation,

@@ -7,14 +7,15 @@ if it is a positive multiple of `x - m`, where m is the maximum of x over some d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
 from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.operator import Operator
-from cleave.passes.exponents.degrees import Degree, Degrees, Moves, Obstacle, Sort
+from cleave.passes.exponents.degree import Degree, Moves, Obstacle, Sort
+from cleave.passes.exponents.degrees import Degrees
 from cleave.passes.exponents.forms import ZERO, Form, Term
 from cleave.passes.exponents.propagation import Propagation, dims_of, places_of
 
@@ -42,10 +43,17 @@ class Decomposition:
     def sum_of(self, value: SSAValue) -> Form:
         return self._degree(value).offset
 
-    def is_shifted_by_maximum(self, exponent: SSAValue) -> bool:
-        """Whether an exponent is a positive multiple of `x - max(x)`."""
+    def is_shifted_by_maximum(self, exponent: SSAValue, along: Sequence[int]) -> bool:
+        """
+        Whether an exponent is a positive multiple of `x - max(x)`, with a maximum for
+        every index of the given dims.
+        """
         form = self.sum_of(exponent)
+        rank = len(dims_of(exponent))
         for term, coefficient in form:
+            varies = [axis for axis in range(rank) if term.varies_at(rank - 1 - axis)]
+            if varies != list(along):
+                continue
             sources = self._sources(cast(SSAValue, term.shift.tensor))
             if coefficient < 0 and any(_is_multiple(form, s, term) for s in sources):
                 return True

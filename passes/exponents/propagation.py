@@ -12,7 +12,8 @@ from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.operator import Operator, is_float
 from cleave.dialects.tensor import TensorType
-from cleave.passes.exponents.degrees import Degree, Degrees, Obstacle
+from cleave.passes.exponents.degree import Degree, Obstacle
+from cleave.passes.exponents.degrees import Degrees
 from cleave.passes.exponents.factors import (
     Factor,
     Places,

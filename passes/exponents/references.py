@@ -16,7 +16,8 @@ from fractions import Fraction
 from xdsl.ir import Operation, SSAValue
 
 from cleave.dialects.algebra.operator import Operator
-from cleave.passes.exponents.degrees import Degree, Degrees, Obstacle
+from cleave.passes.exponents.degree import Degree, Obstacle
+from cleave.passes.exponents.degrees import Degrees
 from cleave.passes.exponents.factors import LN2, ONE, Powers
 from cleave.passes.exponents.forms import Form
 from cleave.passes.exponents.propagation import Propagation, dims_of, places_of

@@ -33,15 +33,8 @@ from cleave.dialects.algebra.graph import ReturnOp
 from cleave.dialects.algebra.operator import Operator
 from cleave.passes.exponents.analysis import Exponential, Exponents, without_places
 from cleave.passes.exponents.builder import GraphBuilder, unit_of
-from cleave.passes.exponents.degrees import (
-    Degree,
-    Degrees,
-    Moves,
-    Obstacle,
-    Sort,
-    Unlike,
-    Varies,
-)
+from cleave.passes.exponents.degree import Degree, Moves, Obstacle, Sort, Unlike, Varies
+from cleave.passes.exponents.degrees import Degrees
 from cleave.passes.exponents.factors import ONE, Factor, Placed
 from cleave.passes.exponents.forms import ZERO, Form
 from cleave.passes.exponents.propagation import (
@@ -100,12 +93,21 @@ class ShiftedGraph:
             new.name_hint = old.name_hint
             self.held[old] = Held(new, self.propagation.leaf(old))
         for op in graph.operators:
-            self.held[op.results[0]] = self._rebuilt(op)
+            self._hold(op.results[0])
         returned = [self._plain(self.held[v]) for v in graph.return_op.values]
         self.block.add_op(ReturnOp(returned))
         _erase_unused(self.block)
 
     # Operators
+
+    def _hold(self, value: SSAValue) -> Held:
+        if value not in self.held:
+            # A mask may be computed behind the exponential that it hides.
+            op = cast(Operator, value.owner)
+            for operand in op.operands:
+                self._hold(operand)
+            self.held[value] = self._rebuilt(op)
+        return self.held[value]
 
     def _rebuilt(self, op: Operator) -> Held:
         operands = [self.held[operand] for operand in op.operands]
@@ -169,9 +171,9 @@ class ShiftedGraph:
         exponent = self._plain(operand)
         result = exponential.result
         vanishes = operand.degree.may_vanish or bool(exponential.masks)
-        for mask in exponential.masks or ():
-            seen, hidden = self.held[mask].value, self.builder.number(-inf)
-            exponent = self.builder.add(Select, seen, exponent, hidden, name="seen")
+        for mask in exponential.masks:
+            holds, hidden = self._hold(mask).value, self.builder.number(-inf)
+            exponent = self.builder.add(Select, holds, exponent, hidden, name="seen")
         shape = dims_of(exponent)
         shift = exponent
         for axis in sorted(exponential.reduced, reverse=True):
@@ -187,7 +189,7 @@ class ShiftedGraph:
         self.families[shift] = family.times(unit.inverse())
         scale = Form.of(shift, places_of(dims_of(shift))).times(unit)
         masks = frozenset(
-            Placed(mask, places_of(dims_of(mask))) for mask in exponential.masks or ()
+            Placed(mask, places_of(dims_of(mask))) for mask in exponential.masks
         )
         return Held(value, Degree(shape, scale, may_vanish=vanishes, masks=masks))
 
@@ -217,11 +219,13 @@ class ShiftedGraph:
         self, op: Operator, operands: Sequence[Held], obstacle: Obstacle
     ) -> list[Held]:
         changed = list(operands)
-        positions = [value.operand for value in obstacle.values]
-        if any(position is None for position in positions):
-            rule = self.exponents.wording.rule(op, obstacle)
-            raise PassFailedException(f"cannot shift exponents: {rule}")
-        places = [cast(int, position) for position in positions]
+        places: list[int] = []
+        for value in obstacle.values:
+            if value.operand is not None:
+                places.append(value.operand)
+            elif value.moves:
+                rule = self.exponents.wording.rule(op, obstacle)
+                raise PassFailedException(f"cannot shift exponents: {rule}")
         match obstacle:
             case Unlike(sort=Sort.SCALE):
                 scales = [changed[i].degree.scale for i in places]

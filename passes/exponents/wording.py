@@ -8,7 +8,7 @@ from typing import cast
 from xdsl.ir import Block, SSAValue
 
 from cleave.dialects.algebra.operator import Operator
-from cleave.passes.exponents.degrees import Moves, Obstacle, Sort, Unlike, Varies
+from cleave.passes.exponents.degree import Moves, Obstacle, Sort, Unlike, Varies
 from cleave.passes.exponents.factors import LN2, Extent, Placed
 from cleave.passes.exponents.forms import Form
 

@@ -189,7 +189,11 @@ def test_any_reference_is_sound(name: str, monkeypatch: pytest.MonkeyPatch) -> N
         np.testing.assert_allclose(actual, wanted, 1e-12, 1e-12)
 
 
-OTHER_FORM = {"masks-selected_behind", "together-mixture"}
+OTHER_FORM = {
+    "masks-selected_behind",
+    "masks-multiplied_behind",
+    "together-mixture",
+}
 """Come back as equal graphs: with the mask under the exponential, in another base."""
 
 

@@ -167,3 +167,34 @@ algebra.graph @differences_of_lse [M, L, N]
 // CHECK-NEXT:   %1 = algebra.add %0, %r
 // CHECK-NEXT:   %o = algebra.sub %1, %r_1
 // CHECK-NEXT:   algebra.return %o
+
+// -----
+
+algebra.graph @bent_lse [M, L]
+    (%s: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %two = algebra.constant 2.0 : !algebra.tensor<[], f32>
+  %p = algebra.exp %s
+  %l = algebra.reduce_sum %p dim 1
+  %lse = algebra.log %l
+  %positive = algebra.relu %lse
+  %least = algebra.min %lse, %two
+  %size = algebra.abs %lse
+  %sum = algebra.add %positive, %least
+  %o = algebra.mul %sum, %size
+  algebra.return %o
+}
+
+// CHECK-LABEL: @bent_lse [
+// CHECK:        %two = algebra.constant 2.0 : !algebra.tensor<[], f32>
+// CHECK-NEXT:   %r = algebra.reference %s dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %shifted = algebra.sub %s, %r
+// CHECK-NEXT:   %p = algebra.exp %shifted
+// CHECK-NEXT:   %l = algebra.reduce_sum %p dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %0 = algebra.log %l
+// CHECK-NEXT:   %lse = algebra.add %0, %r
+// CHECK-NEXT:   %positive = algebra.relu %lse
+// CHECK-NEXT:   %least = algebra.min %lse, %two
+// CHECK-NEXT:   %size = algebra.abs %lse
+// CHECK-NEXT:   %sum = algebra.add %positive, %least
+// CHECK-NEXT:   %o = algebra.mul %sum, %size
+// CHECK-NEXT:   algebra.return %o

@@ -213,3 +213,71 @@ algebra.graph @selected_behind [M, L, D]
 // CHECK-NEXT:   %3 = algebra.add %l, %unseen
 // CHECK-NEXT:   %o = algebra.div %a, %3
 // CHECK-NEXT:   algebra.return %o
+
+// -----
+
+// The mask may come later, be multiplied, and be applied to the quotient.
+
+algebra.graph @multiplied_behind [M, L, D]
+    (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>,
+     %v: !algebra.tensor<[L, D], f16>, %mask: !algebra.tensor<[M, L], i1>)
+    -> (!algebra.tensor<[M, D], f16>) {
+  %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+  %s = algebra.matmul %q, %k transpose_rhs
+  %e = algebra.exp %s
+  %ones = algebra.cast %mask to f32
+  %p = algebra.mul %e, %ones
+  %l = algebra.reduce_sum %p dim 1
+  %n = algebra.div %e, %l
+  %seen = algebra.select %mask, %n, %zero
+  %o = algebra.matmul %seen, %v
+  algebra.return %o
+}
+
+// CHECK-LABEL: @multiplied_behind [
+// CHECK:        %s = algebra.matmul %q, %k transpose_rhs
+// CHECK-NEXT:   %0 = algebra.constant -inf : !algebra.tensor<[], f32>
+// CHECK-NEXT:   %seen = algebra.select %mask, %s, %0
+// CHECK-NEXT:   %r = algebra.reference %seen dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %shifted = algebra.sub %seen, %r
+// CHECK-NEXT:   %e = algebra.exp %shifted
+// CHECK-NEXT:   %l = algebra.reduce_sum %e dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %1 = algebra.constant -1.0e+20 : !algebra.tensor<[], f32>
+// CHECK-NEXT:   %2 = algebra.sub %1, %r
+// CHECK-NEXT:   %unseen = algebra.exp %2
+// CHECK-NEXT:   %3 = algebra.add %l, %unseen
+// CHECK-NEXT:   %n = algebra.div %e, %3
+// CHECK-NEXT:   %o = algebra.matmul %n, %v
+// CHECK-NEXT:   algebra.return %o
+
+// -----
+
+// Only one of the two sums is masked: the reference looks at every key.
+
+algebra.graph @masked_in_part [M, L]
+    (%s: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+  %e = algebra.exp %s
+  %mask = algebra.causal diagonal L - M : !algebra.tensor<[M, L], i1>
+  %p = algebra.select %mask, %e, %zero
+  %a = algebra.reduce_sum %p dim 1
+  %l = algebra.reduce_sum %e dim 1
+  %o = algebra.div %a, %l
+  algebra.return %o
+}
+
+// CHECK-LABEL: @masked_in_part [
+// CHECK:        %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+// CHECK-NEXT:   %r = algebra.reference %s dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %shifted = algebra.sub %s, %r
+// CHECK-NEXT:   %e = algebra.exp %shifted
+// CHECK-NEXT:   %mask = algebra.causal diagonal L - M
+// CHECK-NEXT:   %p = algebra.select %mask, %e, %zero
+// CHECK-NEXT:   %a = algebra.reduce_sum %p dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %l = algebra.reduce_sum %e dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %0 = algebra.constant -1.0e+20 : !algebra.tensor<[], f32>
+// CHECK-NEXT:   %1 = algebra.sub %0, %r
+// CHECK-NEXT:   %unseen = algebra.exp %1
+// CHECK-NEXT:   %2 = algebra.add %l, %unseen
+// CHECK-NEXT:   %o = algebra.div %a, %2
+// CHECK-NEXT:   algebra.return %o

@@ -173,3 +173,33 @@ algebra.graph @unit_length [M, L]
 // CHECK-NEXT:   %scale = algebra.rsqrt %4
 // CHECK-NEXT:   %o = algebra.mul %p, %scale
 // CHECK-NEXT:   algebra.return %o
+
+// -----
+
+// A maximum over other dims does not keep the sum of a row from zero.
+
+algebra.graph @shifted_by_another_maximum [M, L]
+    (%s: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, L], f32>) {
+  %rows = algebra.reduce_max %s dim 1
+  %m = algebra.reduce_max %rows dim 0
+  %d = algebra.sub %s, %m
+  %p = algebra.exp %d
+  %l = algebra.reduce_sum %p dim 1
+  %o = algebra.div %p, %l
+  algebra.return %o
+}
+
+// CHECK-LABEL: @shifted_by_another_maximum [
+// CHECK:        %rows = algebra.reduce_max %s dim 1
+// CHECK-NEXT:   %m = algebra.reduce_max %rows dim 0
+// CHECK-NEXT:   %d = algebra.sub %s, %m
+// CHECK-NEXT:   %r = algebra.reference %d dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %shifted = algebra.sub %d, %r
+// CHECK-NEXT:   %p = algebra.exp %shifted
+// CHECK-NEXT:   %l = algebra.reduce_sum %p dim 1 : !algebra.tensor<[M, 1], f32>
+// CHECK-NEXT:   %0 = algebra.constant -1.0e+20 : !algebra.tensor<[], f32>
+// CHECK-NEXT:   %1 = algebra.sub %0, %r
+// CHECK-NEXT:   %unseen = algebra.exp %1
+// CHECK-NEXT:   %2 = algebra.add %l, %unseen
+// CHECK-NEXT:   %o = algebra.div %p, %2
+// CHECK-NEXT:   algebra.return %o
