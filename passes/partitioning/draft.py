@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import f32
-from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
@@ -70,13 +70,13 @@ def drafts_of(graph: GraphOp, steps: Steps) -> list[Draft]:
 
     Each step but the last, which is not among `steps`, lists the values that it keeps.
     An output that is kept leaves from the piece that keeps it, any other one from the
-    last. What no later piece uses is not passed on, and a piece of which nothing is
-    needed is left out.
+    last. Inputs, generators and views of them need not be kept, what no later piece
+    uses is not passed on, and a piece of which nothing is needed is left out.
     """
     step_of: dict[SSAValue, int] = {}
     for step, values in enumerate(steps):
         for value in map(stored, values):
-            if isinstance(value, OpResult):
+            if not is_leaf(value):
                 step_of.setdefault(value, step)
     last = len(steps)
     outputs: list[dict[int, SSAValue]] = [{} for _ in range(last + 1)]

@@ -101,11 +101,12 @@ def reduction_cuts(
 
 def _choices(boundaries: Boundaries) -> list[Boundary]:
     """The boundaries at which a graph may be cut."""
-    *closed_sets, everything = boundaries.closed_sets()
+    everything = boundaries.everything
     choices = [
         (closed, place)
-        for closed in closed_sets
+        for closed in boundaries.closed_sets()
         for place in (Place.LEAST, Place.OPERANDS)
+        if closed != everything
     ]
     # Row statistics are worth keeping in front of the outputs, whole products are not.
     if boundaries.keeps_less_than_outputs(everything):
@@ -150,9 +151,11 @@ def _around_groups(boundaries: Boundaries, together: bool) -> Iterator[Boundary]
     done = frozenset[int]()
     while done != boundaries.everything:
         if others := _ready(boundaries, done, matmuls=False):
+            if any(map(boundaries.only_regroups, others)):
+                yield done, Place.LEAST
             for number in others:
                 done = _group(boundaries, number, done, together)
-            if _ready(boundaries, done, matmuls=False):
+            if not together or _ready(boundaries, done, matmuls=False):
                 yield done, Place.LEAST
         else:
             yield done, Place.OPERANDS
@@ -180,10 +183,13 @@ def _group(
         return op.expression.reduced, op.result_type.dims
 
     done |= {first}
-    for number in sorted(boundaries.everything - done) if together else ():
-        is_matmul = boundaries.reductions[number].ON_TENSOR_CORES
-        fits = boundaries.needs(number) <= done and dims(number) == dims(first)
-        if fits and not is_matmul:
+    if not together or boundaries.only_regroups(first):
+        return done
+    for number in sorted(boundaries.everything - done):
+        op = boundaries.reductions[number]
+        if boundaries.only_regroups(number) or op.ON_TENSOR_CORES:
+            continue
+        if boundaries.needs(number) <= done and dims(number) == dims(first):
             done |= {number}
     return done
 
