@@ -193,7 +193,7 @@ class Closure:
             if len(space.values) > limits.values:
                 self.stopped_by = f"values={limits.values}"
             elif clock.expired:
-                self.stopped_by = f"seconds={limits.seconds:g}"
+                self.stopped_by = f"seconds={limits.seconds:.3g}"
             if self.stopped_by is not None:
                 return
             self._combine(*space.nodes[position])

@@ -89,7 +89,7 @@ class Extraction:
         """Choose producers for the pending values that cost exactly `rest` together."""
         self._visited += 1
         if self._visited % 1024 == 0 and self.clock.expired:
-            self.stopped_by = f"seconds={self.limits.seconds:g}"
+            self.stopped_by = f"seconds={self.limits.seconds:.3g}"
         if self.stopped_by is not None:
             return
         if not pending:

@@ -103,12 +103,12 @@ def search(graph: SearchGraph, dims: Dims, options: Options) -> Outcome:
     """
     clock = Clock(options.limits.seconds)
     outcome, has_sums = _attempt(graph, dims, options, clock, distribute=False)
-    if has_sums:
+    if has_sums and outcome.exhaustive:
         rest = (options.limits.seconds - clock.elapsed) / 2
         limits = replace(options.limits, seconds=rest)
         options = replace(options, limits=limits)
         second, _ = _attempt(graph, dims, options, Clock(rest), distribute=True)
-        if second.exhaustive or not outcome.exhaustive:
+        if second.exhaustive:
             outcome = second
         else:
             outcome.stopped_by += [
