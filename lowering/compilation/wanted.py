@@ -93,7 +93,7 @@ def choices_for(graph: GraphOp, wanted: Wanted, hardware: Hardware) -> list[Choi
     if wanted.reduce is not None:
         schedule_reductions(plan, dict(wanted.reduce))
     if wanted.tile is not None and wanted.reduce is not None:
-        stages = Configuration(wanted.tile, wanted.reduce)
-        return [wanted.of(Choice(stages, ()))]
+        stated = Configuration(wanted.tile, wanted.reduce)
+        return [wanted.of(Choice(stated, ()))]
     choices = [wanted.of(c) for c in default_configurations(graph, hardware)]
     return [c for i, c in enumerate(choices) if c not in choices[:i]]
