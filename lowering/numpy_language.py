@@ -92,7 +92,7 @@ class Tile:
     def __getitem__(self, index: Any) -> Any:
         positions = _positions(index)
         if any(isinstance(p, slice) for p in positions):
-            return Region(self.base, positions)
+            return Region(self.base, self._bounded(positions))
         axes: list[tuple[Any, int]] = [*zip(positions, self.base.shape, strict=True)]
         found = self.base[tuple(np.clip(p, 0, extent - 1) for p, extent in axes)]
         inside = [(p >= 0) & (p < extent) for p, extent in axes]
@@ -102,6 +102,13 @@ class Tile:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.base[index] = value
+
+    def _bounded(self, positions: Sequence[Position]) -> tuple[Position, ...]:
+        """With the ends of slices such as `[stage, :, :]`."""
+        return tuple(
+            slice(0, extent) if isinstance(p, slice) and p == slice(None) else p
+            for p, extent in zip(positions, self.base.shape, strict=True)
+        )
 
     def read(self) -> Array:
         return self.base

@@ -21,17 +21,20 @@ from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.numpy_language import (
     Array,
     GridAsked,
-    Language,
     Tensor,
     dtype_named,
     nothing,
     poisoned,
 )
+from cleave.lowering.numpy_warpgroups import Priority, WarpgroupLanguage
 from cleave.lowering.plan import KernelSpec, evaluate_shape
 
 
 def execute_module(
-    module: GeneratedModule, inputs: Sequence[Array], sizes: Mapping[str, int]
+    module: GeneratedModule,
+    inputs: Sequence[Array],
+    sizes: Mapping[str, int],
+    priority: Priority = "loads",
 ) -> list[Array]:
     """
     The results of a generated module for these inputs.
@@ -39,8 +42,9 @@ def execute_module(
     Args:
         inputs: one array an argument, of its shape under `sizes`; rounded to its dtype.
         sizes: integers for the dynamic dims.
+        priority: which warps run where they are divided and several could.
     Raises:
-        ExecutionError: something that has no meaning here, such as a barrier.
+        ExecutionError: something that has no meaning here, or warps that wait for ever.
     """
     plan = module.plan
     tensors: dict[str, Array] = {}
@@ -50,7 +54,7 @@ def execute_module(
     for spec in (*plan.results, *plan.temporaries):
         shape = evaluate_shape(spec.shape, sizes)
         tensors[spec.name] = poisoned(shape, spec.dtype)
-    language = Language(sizes)
+    language = WarpgroupLanguage(sizes, priority)
     functions = _functions(module, language)
     # Overflow and NaN are results like others here, not something to warn of.
     with np.errstate(all="ignore"):
@@ -61,7 +65,7 @@ def execute_module(
 
 
 def _functions(
-    module: GeneratedModule, language: Language
+    module: GeneratedModule, language: WarpgroupLanguage
 ) -> dict[str, Callable[[], Any]]:
     """The functions of the text, in which the imports of TileLang are left out."""
     tree = ast.parse(module.text, filename=str(module.path))
@@ -76,7 +80,7 @@ def _launch(
     function: Callable[..., None],
     arguments: Sequence[Tensor],
     kernel: KernelSpec,
-    language: Language,
+    language: WarpgroupLanguage,
 ) -> None:
     """Run every threadblock; what the first call asks for says how many there are."""
     language.block = None
@@ -88,7 +92,7 @@ def _launch(
         raise ExecutionError(f"{kernel.function} launches no T.Kernel")
     for block in product(*map(range, reversed(grid))):
         language.block = block[::-1]
-        function(*arguments)
+        language.run(lambda: function(*arguments))
 
 
 def _argument(
