@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleave.lowering.compilation.report import Report
 from cleave.lowering.kernel_library import NotRunnableError
+from cleave.lowering.search.report import SearchReport
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +30,7 @@ class Compiled:
         self,
         source: str,
         stages: Mapping[str, str],
-        report: Report,
+        report: Report | SearchReport,
         folder: Path,
         runnable: CompiledGraph | None,
     ) -> None:
@@ -90,4 +91,4 @@ class Compiled:
 
     def __repr__(self) -> str:
         runs = self.report.device or "not runnable here"
-        return f"<Compiled @{self.name}: {self.report.configuration}; {runs}>"
+        return f"<Compiled @{self.name}: {self.report.choice}; {runs}>"

@@ -54,6 +54,11 @@ class Report:
     versions: Mapping[str, str]
     seconds: Mapping[str, float]
 
+    @property
+    def choice(self) -> str:
+        """What was chosen, in a few words."""
+        return str(self.configuration)
+
     def json(self) -> dict[str, Any]:
         """The report as JSON takes it; `cleave compile --json` adds the texts."""
         configuration = self.configuration

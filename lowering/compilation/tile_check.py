@@ -63,6 +63,13 @@ def check_tiles(graph: GraphOp, program: TileProgram) -> NumericCheck:
     return tails if tails.reasons else checked
 
 
+def check_plan(
+    graph: GraphOp, plan: PlanOp, sizes: Mapping[str, int]
+) -> NumericCheck:
+    """Execute a plan for a graph on sizes on which it means the same."""
+    return _Execution(graph, sizes).check(plan)
+
+
 class _Execution:
     """A graph on some sizes, with inputs for it and what it computes from them."""
 

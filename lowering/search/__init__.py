@@ -1,0 +1,1 @@
+"""The search for the fastest kernel of a graph: graphs, schedules, measurement."""

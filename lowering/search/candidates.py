@@ -1,0 +1,189 @@
+"""From a graph to the plans that may be its fastest kernels, by the cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException, VerifyException
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.itgraph.plan import PlanOp
+from cleave.lowering.compilation.wanted import CompilationError
+from cleave.lowering.hardware import Hardware
+from cleave.lowering.search.effort import Ablation, Effort
+from cleave.lowering.tilelang.module import emit_module
+from cleave.lowering.tilelang.text import EmissionError
+from cleave.passes.drop_shifts import DropShiftsPass
+from cleave.passes.infer_reduced_dims import InferReducedDimsPass
+from cleave.passes.partition_reductions import UNFUSED, PartitionReductionsPass
+from cleave.passes.partition_split import PartitionSplitPass
+from cleave.passes.scheduling.ranking import Pruned, Search
+from cleave.passes.scheduling.selection import Candidate, Selection, select, varied
+from cleave.passes.sink_scales import SinkScalesPass
+from cleave.passes.specialize import SpecializePass
+from cleave.passes.stabilize_exp import StabilizeExpPass
+from cleave.passes.superoptimize.superoptimize import SuperoptimizePass
+from cleave.passes.symbolize import SymbolizePass
+
+Step = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class PlannedCandidate:
+    """A plan that may be the fastest, with its generated source."""
+
+    plan: PlanOp
+    source: str
+    schedules: Sequence[str]
+    """What was chosen for each of its kernels."""
+    graphs: Sequence[str]
+    """The IR of the graphs that its kernels compute."""
+    predicted_ms: float
+    is_unfused: bool
+
+
+@dataclass
+class Candidates:
+    """What the search found for one graph; `plans` with the fastest first."""
+
+    plans: list[PlannedCandidate] = field(default_factory=list[PlannedCandidate])
+    graphs: int = 0
+    """Graphs and sequences of pieces that competed."""
+    pruned: Pruned = field(default_factory=Pruned)
+    notes: list[str] = field(default_factory=list[str])
+    refused: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Schedules that turned out to have no program, with the reason."""
+
+
+def find_candidates(
+    graph: GraphOp,
+    effort: Effort,
+    hardware: Hardware,
+    ablation: Ablation,
+    fast_math: bool,
+    progress: Step,
+) -> Candidates:
+    """
+    The plans to build for a symbolic graph whose sizes are bound.
+
+    Raises CompilationError if the graph is refused, or has no legal schedule.
+    """
+    found = Candidates()
+    module = _equal_graphs(graph, effort, ablation, found, progress)
+    progress("schedule")
+    search = Search(hardware, iterate=ablation.iterate, layouts=ablation.layouts)
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    originals = {str(g.attributes.get("equals")) for g in graphs}
+    candidates = [g for g in graphs if f"@{g.graph_name}" not in originals]
+    try:
+        selection = select(candidates, search)[graph.graph_name]
+    except (PassFailedException, ValueError) as error:
+        raise CompilationError(f"@{graph.graph_name}: {error}") from error
+    found.graphs = len({candidate.graphs for candidate in selection.candidates})
+    found.pruned = selection.pruned
+    _plan(selection, search, effort, fast_math, found)
+    if not found.plans:
+        raise CompilationError(
+            f"@{graph.graph_name} has no legal schedule: {found.pruned.binding()}"
+        )
+    return found
+
+
+def _equal_graphs(
+    graph: GraphOp,
+    effort: Effort,
+    ablation: Ablation,
+    found: Candidates,
+    progress: Step,
+) -> ModuleOp:
+    """A module of all graphs and sequences of graphs that compute the same."""
+    module = _run(
+        graph.graph_name, ModuleOp([graph.clone()]), [SymbolizePass(), DropShiftsPass()]
+    )
+    if ablation.superoptimize:
+        progress("search for equal graphs")
+        passes = [
+            InferReducedDimsPass(),
+            SuperoptimizePass(split=effort.split),
+            SpecializePass(),
+        ]
+        try:
+            module = _run(graph.graph_name, module.clone(), passes)
+        except CompilationError as error:
+            # A graph that cannot be searched can still be scheduled as it is.
+            found.notes.append(str(error))
+    progress("divide graphs into kernels")
+    return _run(
+        graph.graph_name,
+        module,
+        [
+            StabilizeExpPass(),
+            PartitionSplitPass(),
+            PartitionReductionsPass(limit=effort.cuts),
+            SinkScalesPass(),
+        ],
+    )
+
+
+def _run(name: str, module: ModuleOp, passes: Sequence[ModulePass]) -> ModuleOp:
+    ctx = Context()  # none of the passes asks it for anything
+    for pass_ in passes:
+        try:
+            pass_.apply(ctx, module)
+            module.verify()
+        except (PassFailedException, VerifyException) as error:
+            raise CompilationError(f"@{name}: {pass_.name}: {error}") from error
+    return module
+
+
+def _plan(
+    selection: Selection,
+    search: Search,
+    effort: Effort,
+    fast_math: bool,
+    found: Candidates,
+) -> None:
+    """The best plans of several kinds, and the best of the unfused ones."""
+    chosen = varied(selection.candidates, effort.plans)
+    for candidate in chosen:
+        if len(found.plans) == effort.plans:
+            break
+        _add(candidate, search, fast_math, found)
+    if not any(plan.is_unfused for plan in found.plans):
+        for candidate in filter(_is_unfused, selection.candidates):
+            if _add(candidate, search, fast_math, found):
+                break
+    found.plans.sort(key=lambda plan: plan.predicted_ms)
+
+
+def _is_unfused(candidate: Candidate) -> bool:
+    return any(UNFUSED in graph.attributes for graph in candidate.graphs)
+
+
+def _add(
+    candidate: Candidate, search: Search, fast_math: bool, found: Candidates
+) -> bool:
+    schedules = [str(schedule) for schedule in candidate.schedules]
+    try:
+        plan = candidate.plan(search)
+        source = emit_module(plan, fast_math)
+    except (PassFailedException, EmissionError) as error:
+        found.refused.append(("; ".join(schedules), str(error)))
+        return False
+    if any(source == other.source for other in found.plans):
+        return False
+    found.plans.append(
+        PlannedCandidate(
+            plan,
+            source,
+            schedules,
+            [str(graph) for graph in candidate.graphs],
+            candidate.seconds * 1e3,
+            _is_unfused(candidate),
+        )
+    )
+    return True

@@ -1,0 +1,38 @@
+"""How hard to search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a search spends."""
+
+    split: Literal["none", "inputs"]
+    """Whether reduced dims of inputs are split over threadblocks (Split-K)."""
+    cuts: int
+    """Cuts into several kernels that are kept for each graph."""
+    plans: int
+    """Plans that are built, checked and measured."""
+    repeats: int
+    """Samples of each plan's time."""
+
+
+EFFORTS: Mapping[str, Effort] = {
+    "quick": Effort("none", 2, 3, 20),
+    "normal": Effort("inputs", 4, 8, 40),
+    "full": Effort("inputs", 8, 32, 60),
+}
+DEFAULT_EFFORT = "normal"
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """Parts of the search that can be left out, to measure what they are worth."""
+
+    superoptimize: bool = True
+    iterate: bool = True
+    layouts: bool = True

@@ -1,0 +1,74 @@
+"""What a search found, tried and chose, as plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """One plan: what it is, what became of it. Times in milliseconds."""
+
+    number: int
+    schedules: Sequence[str]
+    predicted_ms: float
+    measured_ms: float | None
+    max_error: float | None
+    reason: str | None
+    """Why it was rejected; None if it was not."""
+    is_unfused: bool
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """
+    A compilation by search; everything in it is what JSON takes.
+
+    `checked` is "device" or "numpy-tiles". `measured_ms` is None where `not_measured`
+    says why. `floor_ms` is what inputs, results and matrix products alone would take.
+    """
+
+    graph: str
+    sizes: Mapping[str, int]
+    effort: str
+    hardware: Mapping[str, str]
+    device: str | None
+    chosen: Sequence[str]
+    chosen_graphs: Sequence[str]
+    chosen_number: int
+    kernels: Sequence[Mapping[str, Any]]
+    faults: Sequence[str]
+    checked: str
+    checked_sizes: Mapping[str, int]
+    max_error: float
+    allowed_error: float
+    predicted_ms: float
+    measured_ms: float | None
+    not_measured: str | None
+    unfused_ms: float | None
+    floor_ms: float | None
+    candidates: int
+    evaluated: int
+    pruned: Mapping[str, int]
+    trials: Sequence[TrialReport]
+    notes: Sequence[str]
+    versions: Mapping[str, str]
+    seconds: Mapping[str, float]
+
+    @property
+    def choice(self) -> str:
+        """What was chosen, in a few words."""
+        return "; ".join(self.chosen)
+
+    def json(self) -> dict[str, Any]:
+        """The report as JSON takes it; `cleave compile --json` adds the texts."""
+        return json.loads(json.dumps(asdict(self)))
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> SearchReport:
+        """The report that `json` gave. Raises TypeError for other data."""
+        trials = [TrialReport(**trial) for trial in data["trials"]]
+        return cls(**{**data, "trials": trials})

@@ -1,0 +1,205 @@
+"""
+The choice among plans: built side by side, checked, and only then measured.
+
+What does not build, is not legal, or gives wrong numbers is rejected with a reason. On
+a GPU the fastest by measurement is chosen, one kernel an operator group (`unfused`)
+among them; without one the first that is right, in the order of the cost model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.lowering.built_plan import BuiltPlan
+from cleave.lowering.compilation.accuracy import NumericCheck
+from cleave.lowering.compilation.device import DeviceCheck
+from cleave.lowering.compilation.reduced_sizes import GraphSizes
+from cleave.lowering.compilation.wanted import CompilationError
+from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_all
+from cleave.lowering.hardware import Hardware
+from cleave.lowering.numpy_algebra import ExecutionError
+from cleave.lowering.search.candidates import PlannedCandidate, Step
+from cleave.lowering.search.plan_check import check_on_small_sizes
+
+if TYPE_CHECKING:
+    from cleave.lowering.runtime import CompiledGraph
+
+JOB_SECONDS = 120.0
+
+
+@dataclass
+class Trial:
+    """A plan on its way; `reason` says why it is out, if it is."""
+
+    number: int
+    candidate: PlannedCandidate
+    built: BuiltPlan | None = None
+    faults: Sequence[str] = ()
+    check: NumericCheck | None = None
+    runnable: CompiledGraph | None = None
+    measured_ms: float | None = None
+    reason: str | None = None
+
+    @property
+    def is_out(self) -> bool:
+        return self.reason is not None
+
+
+@dataclass
+class Tuning:
+    """All trials of a compilation, and how long its phases took."""
+
+    trials: list[Trial]
+    chosen: Trial
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+
+def tune(
+    graph: GraphOp,
+    candidates: Sequence[PlannedCandidate],
+    hardware: Hardware,
+    folder: Path,
+    *,
+    on_device: bool,
+    repeats: int,
+    deadline: float | None,
+    progress: Step,
+) -> Tuning:
+    """
+    Build, check and, on a device, measure the candidates.
+
+    Args:
+        folder: where each is built, in a folder by its number.
+        deadline: `time.monotonic()` after which no more are waited for.
+    Raises:
+        CompilationError: none of them is right; the message has the last reason.
+    """
+    trials = [Trial(number, each) for number, each in enumerate(candidates)]
+    tuning = Tuning(trials, trials[0])
+    start = time.monotonic()
+    _build(trials, hardware, folder, deadline, progress)
+    tuning.seconds["build"] = time.monotonic() - start
+    start = time.monotonic()
+    check = _device_check(graph) if on_device else None
+    for trial in trials:
+        if check is not None:
+            _check_on_device(trial, check, progress)
+        elif not trial.is_out:
+            _check_in_numpy(graph, trial, progress)
+            if not trial.is_out:
+                break  # the others would only be slower, by all that is known
+    tuning.seconds["check"] = time.monotonic() - start
+    right = [trial for trial in trials if trial.check and not trial.is_out]
+    if not right:
+        last = next((t.reason for t in reversed(trials) if t.reason), "nothing to try")
+        raise CompilationError(
+            f"@{graph.graph_name}: none of {len(trials)} plans works; the last: {last}"
+        )
+    if check is not None:
+        start = time.monotonic()
+        progress(f"measure {len(right)} kernels")
+        _measure(right, check, repeats)
+        tuning.seconds["measure"] = time.monotonic() - start
+        right.sort(key=lambda trial: trial.measured_ms or float("inf"))
+    tuning.chosen = right[0]
+    return tuning
+
+
+def _device_check(graph: GraphOp) -> DeviceCheck:
+    return DeviceCheck(graph, GraphSizes.of(graph).sizes)
+
+
+def _build(
+    trials: Sequence[Trial],
+    hardware: Hardware,
+    folder: Path,
+    deadline: float | None,
+    progress: Step,
+) -> None:
+    jobs: list[CompileJob] = []
+    for trial in trials:
+        place = folder / str(trial.number)
+        place.mkdir(parents=True)
+        module = place / "candidate.py"
+        module.write_text(trial.candidate.source, encoding="utf-8")
+        jobs.append(CompileJob(str(trial.number), module, hardware.arch, place))
+    finished = 0
+
+    def done(outcome: CompileOutcome) -> None:
+        nonlocal finished
+        finished += 1
+        progress(f"build: {finished} of {len(jobs)}")
+
+    progress(f"build: 0 of {len(jobs)}")
+    left = JOB_SECONDS if deadline is None else max(1.0, deadline - time.monotonic())
+    outcomes = compile_all(jobs, seconds=min(JOB_SECONDS, left), done=done)
+    for trial, outcome in zip(trials, outcomes, strict=True):
+        trial.built = outcome.built
+        if outcome.built is None:
+            trial.reason = outcome.reason or "not built"
+        else:
+            trial.faults = outcome.built.legality(hardware)
+    if any(not trial.is_out and not trial.faults for trial in trials):
+        # Kernels that spill or lack instructions count only if there are no others.
+        for trial in trials:
+            if trial.faults and not trial.is_out:
+                trial.reason = trial.faults[0]
+
+
+def _check_in_numpy(graph: GraphOp, trial: Trial, progress: Step) -> None:
+    progress(f"check plan {trial.number} in NumPy")
+    try:
+        trial.check = check_on_small_sizes(graph, trial.candidate.plan)
+    except ExecutionError as error:
+        trial.reason = f"cannot be executed on small sizes: {error}"
+        return
+    _require_right(trial)
+
+
+def _check_on_device(trial: Trial, check: DeviceCheck, progress: Step) -> None:
+    from cleave.lowering.runtime import load_compiled
+
+    if trial.built is None or trial.is_out:
+        return
+    progress(f"check plan {trial.number} on the GPU")
+    try:
+        trial.runnable = load_compiled(trial.built)
+        trial.check = check.check(trial.runnable)
+    except (RuntimeError, ValueError, OSError) as error:
+        trial.reason = f"does not run: {str(error).splitlines()[0]}"
+        return
+    _require_right(trial)
+
+
+def _require_right(trial: Trial) -> None:
+    if trial.check is not None and trial.check.reasons:
+        trial.reason = f"wrong numbers: {trial.check.reasons[0]}"
+
+
+def _measure(trials: Sequence[Trial], check: DeviceCheck, repeats: int) -> None:
+    """Median times of all of them, alternating in one run."""
+    from cleave.lowering.timing import TimingError, time_alternating
+
+    calls: dict[str, Callable[[], object]] = {}
+    for trial in trials:
+        if trial.runnable is not None:
+            out = trial.runnable(*check.inputs)
+            calls[str(trial.number)] = _call(trial.runnable, check, out)
+    try:
+        timings = time_alternating(calls, repeats=repeats)
+    except TimingError as error:
+        raise CompilationError(str(error)) from error
+    for trial in trials:
+        if (timing := timings.get(str(trial.number))) is not None:
+            trial.measured_ms = timing.median_ms
+
+
+def _call(
+    runnable: CompiledGraph, check: DeviceCheck, out: object
+) -> Callable[[], object]:
+    return lambda: runnable(*check.inputs, out=out)  # pyright: ignore[reportArgumentType]
