@@ -23,6 +23,7 @@ from fractions import Fraction
 from math import inf
 from typing import cast
 
+import numpy as np
 from xdsl.ir import Block, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -121,6 +122,8 @@ class ShiftedGraph:
             return operands[degree.operand]
         if degree.offset and not degree.scale:
             operands, degree = self._with_offset_inside(op, operands, degree)
+        if self._is_one(op, operands):
+            return Held(self._one(op), degree)
         for position in self.domain.divisors:
             operands[position] = self._kept_from_zero(operands[position])
         value = self.builder.add(
@@ -132,6 +135,20 @@ class ShiftedGraph:
             **op.params,
         )
         return Held(value, degree)
+
+    def _is_one(self, op: Operator, operands: Sequence[Held]) -> bool:
+        if not op.ELEMENTWISE or not op.operands:
+            return False
+        if any(operand.value not in self.ones for operand in operands):
+            return False
+        ones = [np.ones(()) for _ in operands]
+        return float(op.numpy(np, ones, op.params, ())) == 1
+
+    def _one(self, op: Operator) -> SSAValue:
+        """1 in the place of a result, of which nothing is left but the scale."""
+        value = self.builder.add(Constant, value=1.0, result_type=op.result_type)
+        self.ones.add(value)
+        return value
 
     def _aligned(self, operands: list[Held]) -> list[Held]:
         """
@@ -183,8 +200,7 @@ class ShiftedGraph:
             moved = self.builder.add(Sub, exponent, shift, name="shifted")
             value = self.builder.add(type(op), moved, name=result.name_hint)
         else:
-            value = self.builder.add(Constant, value=1.0, result_type=op.result_type)
-            self.ones.add(value)
+            value = self._one(op)
         family = self.exponents.scale(result)
         self.families[shift] = family.times(unit.inverse())
         scale = Form.of(shift, places_of(dims_of(shift))).times(unit)

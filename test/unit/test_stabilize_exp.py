@@ -150,7 +150,8 @@ def test_means_the_same(name: str, sizes: Sizes) -> None:
 
 
 @pytest.mark.parametrize("amplitude", [300.0, 3e4])
-@pytest.mark.parametrize("name", STABLE)
+# The ratio of two exponentials is as large as it is.
+@pytest.mark.parametrize("name", sorted(STABLE.keys() - {"together-ratio"}))
 def test_large_logits(name: str, amplitude: float) -> None:
     sizes = SIZES[0]
     _original, before = parsed(STABLE[name])
@@ -193,8 +194,11 @@ OTHER_FORM = {
     "masks-selected_behind",
     "masks-multiplied_behind",
     "together-mixture",
+    "together-ratio",
 }
-"""Come back as equal graphs: with the mask under the exponential, in another base."""
+"""
+Come back as equal graphs: masked under the exponential, in another base, or as one.
+"""
 
 
 @pytest.mark.parametrize("name", sorted(EVERY.keys() - OTHER_FORM))

@@ -116,3 +116,21 @@ algebra.graph @norms_of_two_orders [M, L]
 // CHECK-NEXT:   %9 = algebra.div %0, %8
 // CHECK-NEXT:   %o = algebra.mul %9, %rescale
 // CHECK-NEXT:   algebra.return %o
+
+// -----
+
+// Nothing is summed up: what is left is one exponential of the difference.
+
+algebra.graph @ratio [M, N]
+    (%a: !algebra.tensor<[M, N], f32>, %b: !algebra.tensor<[M, 1], f32>)
+    -> (!algebra.tensor<[M, N], f32>) {
+  %p = algebra.exp %a
+  %q = algebra.exp %b
+  %o = algebra.div %p, %q
+  algebra.return %o
+}
+
+// CHECK-LABEL: @ratio [
+// CHECK:        %0 = algebra.sub %a, %b
+// CHECK-NEXT:   %rescale = algebra.exp %0
+// CHECK-NEXT:   algebra.return %rescale
