@@ -208,7 +208,15 @@ class LoopBuilder:
             self.tiles[op.results[0], tmap] = self._add(op, operands, tmap, body)
 
     def _tile(self, value: SSAValue, tmap: TMap) -> SSAValue:
-        return value if self._is_invariant(value, tmap) else self.tiles[value, tmap]
+        if self._is_invariant(value, tmap):
+            return value
+        if (value, tmap) not in self.tiles:
+            name = f"%{value.name_hint}" if value.name_hint else "a value"
+            raise PassFailedException(
+                f"{name} is needed in tiles of {tmap}, but a loop has computed it "
+                "already; give the tiles of both reductions at once"
+            )
+        return self.tiles[value, tmap]
 
     def _add(
         self, op: Operator, operands: list[SSAValue], tmap: TMap, body: Block
