@@ -21,7 +21,7 @@ from cleave.dialects.algebra.operator import Operator
 from cleave.passes.exponents.degree import Degree, Moves, Obstacle, Sort, Unlike, Varies
 from cleave.passes.exponents.degrees import Degrees
 from cleave.passes.exponents.equations import SolutionSpace
-from cleave.passes.exponents.factors import ONE, Factor, Placed, Powers
+from cleave.passes.exponents.factors import Factor, Placed, Powers, without_places
 from cleave.passes.exponents.forms import ZERO, Form, Term
 from cleave.passes.exponents.maxima import Decomposition
 from cleave.passes.exponents.propagation import (
@@ -290,7 +290,3 @@ def _stands_beside(mask: Placed, exponential: Exponential, seen: Placed) -> bool
         for position, axis in enumerate(mask.places)
         if axis is not None
     )
-
-
-def without_places(powers: Powers) -> Powers:
-    return powers.map(lambda base: Placed(base.tensor)) if powers.items else ONE

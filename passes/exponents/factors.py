@@ -115,6 +115,11 @@ class Powers:
 ONE = Powers()
 
 
+def without_places(powers: Powers) -> Powers:
+    """The same tensors, wherever their dims are."""
+    return powers.map(lambda base: Placed(base.tensor))
+
+
 @dataclass(frozen=True, slots=True)
 class Factor:
     """A rational, not 0, times powers of tensors."""
