@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
@@ -23,6 +23,10 @@ from cleave.passes.memory.placement import (
     warps_along,
 )
 from cleave.passes.memory.slices import reload_slices
+
+if TYPE_CHECKING:
+    from cleave.lowering.hardware import Hardware
+    from cleave.lowering.tilelang.forms.form import KernelForm
 
 
 @dataclass(frozen=True)
@@ -81,33 +85,33 @@ class PlanMemoryPass(ModulePass):
 
     def plan_kernel(self, kernel: KernelOp) -> None:
         """Plan one kernel in place."""
+        form, hardware = self._form_and_hardware()
         kernel = reload_slices(kernel)
+        kernel.form = StringAttr(form.name)
         kernel.threads = IntegerAttr(self.threads or default_threads(kernel), i64)
         kernel.attributes["warps"] = StringAttr(self.warps or warps_along(kernel))
-        specialization = self.specialization or default_specialization(kernel)
-        kernel.attributes["specialization"] = StringAttr(specialization)
+        if "specialization" in form.options(kernel):
+            specialization = self.specialization or default_specialization(kernel)
+            kernel.attributes["specialization"] = StringAttr(specialization)
         insert_copies(kernel, infer_layouts(kernel))
         place_kernel(kernel, infer_layouts(kernel))
         drop_copies_in_place(kernel)
         kernel.stages = IntegerAttr(self.stages, i64)
         if self.swizzle:
             kernel.swizzle = IntegerAttr(self.swizzle, i64)
-        self._give_form(kernel)
+        form.place(kernel)
+        if (reason := form.fits(kernel, hardware)) is not None:
+            raise PassFailedException(
+                f"plan-memory: a kernel does not fit form '{form.name}': {reason}"
+            )
 
-    def _give_form(self, kernel: KernelOp) -> None:
+    def _form_and_hardware(self) -> tuple[KernelForm, Hardware]:
         # The emitter is not loaded before a kernel is planned.
         from cleave.lowering.hardware import HardwareError, hardware_for_arch
         from cleave.lowering.tilelang.forms import form_named
         from cleave.lowering.tilelang.text import EmissionError
 
         try:
-            form = form_named(self.form)
-            hardware = hardware_for_arch(self.arch)
+            return form_named(self.form), hardware_for_arch(self.arch)
         except (EmissionError, HardwareError) as error:
             raise PassFailedException(f"plan-memory: {error}") from error
-        kernel.form = StringAttr(form.name)
-        form.place(kernel)
-        if (reason := form.fits(kernel, hardware)) is not None:
-            raise PassFailedException(
-                f"plan-memory: a kernel does not fit form '{form.name}': {reason}"
-            )
