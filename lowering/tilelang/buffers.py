@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute
 
-from cleave.dialects.algebra.dtypes import dtype_name, element_bytes
+from cleave.dialects.algebra.dtypes import dtype_name
 from cleave.dialects.dims import Dim, SymbolicDim, floordiv, names_of, terms_of
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.tmap import TMap
 from cleave.lowering.tilelang.text import dim_text, grouped
-
-BULK_BYTES = 16
-"""What strides of tensors, and rows of tiles, have to be multiples of for TMA."""
+from cleave.passes.memory.bulk import moves_in_bulk
 
 
 @dataclass(frozen=True)
@@ -157,18 +155,8 @@ class GlobalTile:
         return f"{self.tensor}[{', '.join(ranges or ['0:1'])}]"
 
     def moves_in_bulk(self, spelling: Spelling) -> bool:
-        """
-        Whether bulk copies (TMA) can move it: strides and rows are known to be
-        multiples of 16 bytes. TileLang takes strides that are no numbers for such.
-        """
-        kept = spelling.kept(self.dims)
-        if not kept:
-            return True
-        unit = BULK_BYTES // element_bytes(self.element)
-        rows = [self.tmap.tile[kept[-1]]]
-        if len(kept) > 1:
-            rows.append(self.dims[kept[-1]])
-        return all(spelling.facts.divides(unit, row) for row in rows)
+        """Whether TMA can move it."""
+        return moves_in_bulk(self.dims, self.tmap.tile, self.element, spelling.facts)
 
 
 def _sum_text(start: str, position: str) -> str:

@@ -16,8 +16,10 @@ from cleave.dialects.itgraph.level import Level, memory_of, plan_of, set_memory
 from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
+from cleave.dialects.itgraph.parts import tensor_type
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.tensor import TensorType
+from cleave.passes.memory.bulk import moves_in_bulk
 from cleave.passes.memory.layouts import Layouts
 
 WARPGROUP = 128
@@ -149,7 +151,31 @@ def warps_along(kernel: KernelOp) -> Literal["rows", "columns"]:
 def default_specialization(kernel: KernelOp) -> Literal["single-loop", "role-based"]:
     """
     The older planner where there is one loop; it moves the initial values of nested
-    loops to the wrong place, and of several loops it pipelines the first only.
+    loops to the wrong place, and of several loops it pipelines the first only. Where
+    the loop loads a tile that TMA cannot move, it takes two warpgroups for that, and
+    leaves those that compute too few registers.
     """
     loops = [op for op in kernel.walk() if isinstance(op, LoopOp)]
-    return "single-loop" if len(loops) <= 1 else "role-based"
+    is_simple = len(loops) <= 1 and all(map(_loads_in_bulk, loops))
+    return "single-loop" if is_simple else "role-based"
+
+
+def _loads_in_bulk(loop: LoopOp) -> bool:
+    """Whether TMA can move all that a loop loads."""
+    facts = cast(PlanOp, plan_of(loop)).facts
+    for view in loop.views:
+        tensor = tensor_type(_tensor_of(view.source))
+        tile = view.tmap.tile
+        if not moves_in_bulk(tensor.dims, tile, tensor.element_type, facts):
+            return False
+    return True
+
+
+def _tensor_of(value: SSAValue) -> SSAValue:
+    """What a view shows a part of, through the levels around."""
+    while isinstance(value, BlockArgument):
+        level = value.block.parent_op()
+        if not isinstance(level, Level) or value.index >= len(level.sources):
+            break
+        value = level.sources[value.index]
+    return value

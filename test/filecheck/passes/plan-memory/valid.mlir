@@ -175,7 +175,7 @@ algebra.graph @softmax_tail [M, L] where [L = 100]
 // CHECK-NEXT:    %o = itgraph.kernel (i_M = 0 to M ceildiv BM)
 // CHECK-NEXT:        ins (%tx = %x[i_M * BM, 0] tile [BM, L] in rmem<linear>, %ty = %y in smem<linear>, %tx_1 = %x[i_M * BM, 0] tile [BM, L] in gmem)
 // CHECK-NEXT:        outs ([i_M * BM, 0] of !algebra.tensor<[M, L], f32>)
-// CHECK-NEXT:        attributes {form = "pipelined", threads = 256 : i64, stages = 2 : i64, warps = "rows", specialization = "single-loop"} {
+// CHECK-NEXT:        attributes {form = "pipelined", threads = 256 : i64, stages = 2 : i64, warps = "rows", specialization = "role-based"} {
 // CHECK-NEXT:      %e = algebra.exp %tx : !algebra.tensor<[BM, L], f32> in rmem<linear>
 // CHECK-NEXT:      %zero = algebra.constant 0.0 : !algebra.tensor<[BM, 1], f32>
 // CHECK-NEXT:      %l = itgraph.loop (i_L = 0 to L ceildiv BL)

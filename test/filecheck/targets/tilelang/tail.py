@@ -24,7 +24,7 @@ PLAN = {
                 {"name": "scale", "shape": [1]},
                 {"name": "o", "shape": [4096, 100]},
             ],
-            "pass_configs": {},
+            "pass_configs": {"tl.enable_auto_warp_specialization": "role_based"},
             "requires": [],
         },
     ],
@@ -87,6 +87,7 @@ def kernel_0():
             tscale = T.alloc_shared((1,), "float32")
             l = T.alloc_fragment((BM,), "float32")
             o_2 = T.alloc_fragment((BM, L), "float16")
+            T.annotate_min_blocks_per_sm(1)
             iter_0(
                 x[i_M * BM : (i_M + 1) * BM, 0:L], scale[0:1],
                 o[i_M * BM : (i_M + 1) * BM, 0:L], tx, tscale, l, x, i_M, o_2,

@@ -1,0 +1,31 @@
+"""What bulk copies (TMA) can move between GMEM and SMEM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute
+
+from cleave.dialects.algebra.dtypes import element_bytes
+from cleave.dialects.dims import Dim
+from cleave.dialects.facts import Facts
+
+BULK_BYTES = 16
+"""What strides of tensors, and rows of tiles, have to be multiples of."""
+
+
+def moves_in_bulk(
+    dims: Sequence[Dim], tile: Sequence[Dim], element: Attribute, facts: Facts
+) -> bool:
+    """
+    Whether TMA can move a tile of a tensor with these dims: strides and rows are known
+    to be multiples of 16 bytes. TileLang takes strides that are no numbers for such.
+    """
+    kept = [axis for axis, dim in enumerate(dims) if facts.resolve(dim) != 1]
+    if not kept:
+        return True
+    unit = BULK_BYTES // element_bytes(element)
+    rows = [tile[kept[-1]]]
+    if len(kept) > 1:
+        rows.append(dims[kept[-1]])
+    return all(facts.divides(unit, row) for row in rows)
