@@ -4,7 +4,7 @@ Abstract classes: what a value is made of, without where in the tensor it is.
 The class of a value is the scalar that it is on constant tensors, with every dim that
 was reduced as a formal factor. This is what Mirage's axioms amount to (sums commute
 with sums and with factors, products and quotients reassociate and distribute), decided
-by comparing multisets instead of asking a solver (superoptimizer.md 1.2 and 2.2).
+by comparing multisets instead of asking a solver.
 
 A class is a polynomial, a multiset of monomials; a monomial is a multiset of factors
 over a multiset of factors, *not* cancelled, because a factor that the target does not

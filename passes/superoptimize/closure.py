@@ -1,5 +1,5 @@
 """
-The closure: all values that can be part of the target (superoptimizer.md 2.3).
+The closure: all values that can be part of the target.
 
 Values are taken from a work list and combined with each other by every operator. What
 abstract classes and live dims rule out is never evaluated; what remains is evaluated on

@@ -4,7 +4,7 @@ The pruning test: can a value of this class and shape still become part of the t
 A *context* is something that has to be computed as a whole: the target, the argument of
 every function in it, every denominator. A value may be part of a context if some
 cofactor times its class is contained in the context's class. Two rules follow (paper
-section 4, superoptimizer.md 2.2):
+section 4):
 
 * a class that fits into no context is pruned;
 * *live dims*: each dim of the value's shape is either still to be reduced, and then it

@@ -1,5 +1,5 @@
 """
-Fingerprints: tensors over Z_P x Z_Q, in independent trials (superoptimizer.md 2.1, 3).
+Fingerprints: tensors over Z_P x Z_Q, in independent trials.
 
 A `FieldValue` holds, for every trial, one residue modulo P an element, and one modulo Q
 as long as that is defined. The Z_P part identifies the value: two values of one shape

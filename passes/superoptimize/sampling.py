@@ -3,7 +3,7 @@ Inputs for fingerprints: random, and such that the graph's square roots are root
 
 In the field `root(x) ** 2 == x` holds only for squares, half of the residues, as in the
 reals only for non-negative numbers. So inputs are drawn again, element by element,
-until everything that the graph takes a root of is a square (superoptimizer.md 3.2):
+until everything that the graph takes a root of is a square:
 first it is found which elements each radicand depends on, and then those of the
 radicands that are no squares are redrawn. Where that does not succeed the laws of roots
 are lost, and with them some graphs; nothing becomes unsound.
