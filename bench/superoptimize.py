@@ -130,7 +130,7 @@ def environment() -> dict[str, Any]:
 
 
 def totals(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Wall and CPU seconds of the nine subgraphs together; the largest of everything."""
+    """Wall and CPU seconds of the nine subgraphs together, the largest of all rows."""
     result: dict[str, float] = {}
     for split, word in zip(SPLITS, ("off", "on"), strict=True):
         nine = [r for r in rows if r["example"] in PAPER and r["split"] == split]
