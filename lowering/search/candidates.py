@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
@@ -21,6 +21,7 @@ from cleave.passes.drop_shifts import DropShiftsPass
 from cleave.passes.infer_reduced_dims import InferReducedDimsPass
 from cleave.passes.partition_reductions import UNFUSED, PartitionReductionsPass
 from cleave.passes.partition_split import PartitionSplitPass
+from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.scheduling.ranking import Pruned, Search
 from cleave.passes.scheduling.selection import Candidate, Selection, select, varied
 from cleave.passes.sink_scales import SinkScalesPass
@@ -161,7 +162,8 @@ def _plan(
 
 
 def _is_unfused(candidate: Candidate) -> bool:
-    return any(UNFUSED in graph.attributes for graph in candidate.graphs)
+    place = candidate.graphs[0].attributes.get(KERNEL)
+    return isinstance(place, DictionaryAttr) and UNFUSED in place.data
 
 
 def _add(

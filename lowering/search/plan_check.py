@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import lcm
 
@@ -45,7 +46,7 @@ class Relations:
     """
 
     divisions: Sequence[tuple[Dim, Dim]]
-    counted: Set[str]
+    counted: AbstractSet[str]
     """Dims of which every element is an iteration."""
     tiles: Mapping[str, int]
     """The tile sizes and split counts of the plan."""
@@ -58,9 +59,8 @@ class Relations:
         bounds = [r.hi for level in levels for r in level.ranges]
         found = dict.fromkeys(pair for dim in bounds for pair in _divisions(dim))
         declared = {*plan.symbol_names}
-        return cls(
-            [p for p in found if names_of(p[0]) | names_of(p[1]) <= declared], tiles
-        )
+        pairs = [p for p in found if names_of(p[0]) | names_of(p[1]) <= declared]
+        return cls(pairs, {str(dim) for dim in bounds}, tiles)
 
     def at(self, sizes: Mapping[str, int]) -> list[tuple[bool, bool]]:
         """What holds for these sizes."""

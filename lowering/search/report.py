@@ -70,5 +70,6 @@ class SearchReport:
     @classmethod
     def of_json(cls, data: Mapping[str, Any]) -> SearchReport:
         """The report that `json` gave. Raises TypeError for other data."""
-        trials = [TrialReport(**trial) for trial in data["trials"]]
-        return cls(**{**data, "trials": trials})
+        fields: dict[str, Any] = dict(data)
+        fields["trials"] = [TrialReport(**trial) for trial in data["trials"]]
+        return cls(**fields)
