@@ -211,7 +211,9 @@ class Language:
     def fill(self, tile: Tile, value: float) -> None:
         tile.base[...] = value
 
-    def copy(self, source: Tile | Region, target: Tile | Region) -> None:
+    def copy(
+        self, source: Tile | Region, target: Tile | Region, disable_tma: bool = False
+    ) -> None:
         target.write(source.read())
 
     def gemm(

@@ -26,9 +26,10 @@ from cleave.passes.scheduling.visibility import (
 
 def share_tails(block: Block) -> None:
     """Mask each tail of a level once, and drop the masks that change nothing."""
-    for op in list(block.ops):
-        if isinstance(op, Tail) and _is_computed(op.source):
-            _mask_for_all(op, block)
+    tails = [op for op in block.ops if isinstance(op, Tail)]
+    shared = [op for op in tails if _is_computed(op.source) and _is_alone(op)]
+    for op in shared:
+        _mask_for_all(op, block)
     for op in list(block.ops):
         if isinstance(op, Tail) and _changes_nothing(op, block):
             op.out.replace_all_uses_with(op.source)
@@ -44,6 +45,16 @@ def _mask_for_all(tail: Tail, block: Block) -> None:
         is_here = isinstance(user, Operator) and user.parent_block() is block
         if is_here and user is not tail:
             user.operands[use.index] = tail.out
+
+
+def _is_alone(tail: Tail) -> bool:
+    """Whether no other mask of the same tail of this value has another fill."""
+    users = [use.operation for use in tail.source.uses]
+    return all(
+        user.params["fill"] == tail.params["fill"]
+        for user in users
+        if isinstance(user, Tail) and _place(user) == _place(tail)
+    )
 
 
 def _is_computed(value: SSAValue) -> bool:

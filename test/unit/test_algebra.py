@@ -118,6 +118,10 @@ def test_meaning_and_text_of_an_elementwise_operator(op: type[Elementwise]) -> N
     meant = op.numpy(np, operands, params, (40,))
     tolerance = 1e-6 if op is elementwise.Cast else 1e-13
     np.testing.assert_allclose(meant, expected, rtol=tolerance)
+    scalars = [np.asarray(operand[0]) for operand in operands]
+    (scalar,) = np.broadcast_arrays(op.numpy(np, scalars, params, ()))
+    assert float(scalar) == float(meant[0])
+
     text = op.emit(names, ["i"], params)
     written = eval(text, {**TILELANG, **dict(zip(names, operands, strict=True))})
     np.testing.assert_allclose(
