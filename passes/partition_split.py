@@ -23,6 +23,7 @@ from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.tensor import TensorType
 from cleave.passes.partitioning.cutting import cut
+from cleave.passes.partitioning.grouping import grouped
 from cleave.passes.partitioning.piece import KERNEL as KERNEL
 from cleave.passes.superoptimize.superoptimize import EQUALS
 
@@ -183,9 +184,11 @@ class Partition:
         for value in [*self._crossing(), *self.graph.return_op.values]:
             if (number := self.numbers.get(value)) is not None:
                 steps[number].append(value)
-        names = _NAMES
-        if self.kernels != len(_NAMES):
-            names = tuple(f"kernel{number}" for number in range(self.kernels))
         equals = self.graph.attributes.get(EQUALS)
-        whole = {} if equals is None else {EQUALS: equals}
-        return cut(self.graph, steps[:-1], self.graph.graph_name, names, whole)
+        return cut(
+            self.graph,
+            grouped(self.graph, steps),
+            self.graph.graph_name,
+            names=_NAMES,
+            whole={} if equals is None else {EQUALS: equals},
+        )

@@ -37,7 +37,8 @@ def cut(
         steps: for each piece but the last, the values of the graph that it keeps for
             later pieces, outputs that it computes among them; see `drafts_of`.
         of: what the pieces are pieces of, the name of the plan composed of them.
-        names: what is appended to that to name the pieces; their numbers otherwise.
+        names: what is appended to that to name the pieces if there are so many; their
+            numbers otherwise.
         whole: attributes that the composed plan is to have.
 
     What is passed on is f32, or of the input type where it is used as an operand of

@@ -6,24 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
-from cleave.dialects.tensor import TensorType
 from cleave.passes.partitioning.boundaries import Boundaries, Place
 from cleave.passes.partitioning.cutting import cut
-from cleave.passes.partitioning.draft import (
-    Draft,
-    computed_from,
-    drafts_of,
-    stored,
-)
+from cleave.passes.partitioning.draft import Draft, drafts_of, stored
 from cleave.passes.partitioning.feasibility import why_not_one_kernel
+from cleave.passes.partitioning.grouping import grouped
 from cleave.passes.partitioning.traffic import sizes_of, traffic_of
 
 MOST_CHAINS = 256
@@ -197,78 +191,14 @@ def _group(
 def _cut_at(boundaries: Boundaries, chain: Sequence[Boundary]) -> ReductionCut:
     """The graph cut at boundaries, and between what has nothing in common."""
     graph = boundaries.graph
-    steps: list[Step] = []
+    steps: list[list[SSAValue]] = []
     already: set[SSAValue] = set()
-
-    def keep(values: Sequence[SSAValue]) -> None:
-        new = [v for v in dict.fromkeys(map(stored, values)) if v not in already]
-        for step in _apart(graph, new, already):
-            steps.append(step)
-        already.update(new)
-
     for closed, place in chain:
         kept = boundaries.kept(closed, place, frozenset(already))
         if place is not Place.RESULTS and closed != boundaries.everything:
             kept += boundaries.outputs_in_front(closed)
-        keep(kept)
-    keep(graph.return_op.values)
-    return ReductionCut(
-        graph,
-        tuple(steps),
-        traffic_of(drafts_of(graph, steps), boundaries.sizes),
-    )
-
-
-def _apart(
-    graph: GraphOp, values: Sequence[SSAValue], already: set[SSAValue]
-) -> list[Step]:
-    """The values in groups that one kernel computes, in an order that can be run."""
-    groups: list[list[_Computed]] = []
-    for value in values:
-        operators, operands = computed_from(graph, [value], already)
-        new = _Computed(value, operators, operands)
-        for group in groups:
-            if any(new.shares(other) for other in group) and all(map(new.fits, group)):
-                group.append(new)
-                break
-        else:
-            groups.append([new])
-    return [tuple(computed.value for computed in group) for group in groups]
-
-
-class _Computed:
-    """A value, and what it is computed from."""
-
-    def __init__(
-        self, value: SSAValue, operators: Sequence[Operator], operands: set[SSAValue]
-    ) -> None:
-        self.value = value
-        self.dims = cast(TensorType, value.type).dims
-        self.sources = operands | {op.results[0] for op in operators if op.operands}
-        self.reductions = {op for op in operators if op.REDUCTION is not None}
-        self.on_tensor_cores = any(op.ON_TENSOR_CORES for op in operators)
-
-    def shares(self, other: _Computed) -> bool:
-        return bool(self.sources & other.sources)
-
-    def fits(self, other: _Computed) -> bool:
-        """
-        Whether one kernel should compute both: they have the same dims, or 1 in place
-        of some and reductions in common that would else be done twice. A kernel with
-        matmuls computes no rows and what follows from them as a whole.
-        """
-        if self.dims == other.dims:
-            return True
-        if self.on_tensor_cores or other.on_tensor_cores:
-            if other.value in self.sources or self.value in other.sources:
-                return False
-            if not self.reductions & other.reductions:
-                return False
-        return _is_within(self.dims, other.dims) or _is_within(other.dims, self.dims)
-
-
-def _is_within(dims: Sequence[Dim], others: Sequence[Dim]) -> bool:
-    """Whether dims are others, or 1 in place of some."""
-    return len(dims) == len(others) and all(
-        a in (1, b) for a, b in zip(dims, others, strict=True)
-    )
+        steps.append(kept)
+        already.update(map(stored, kept))
+    groups = tuple(map(tuple, grouped(graph, steps)))
+    traffic = traffic_of(drafts_of(graph, groups), boundaries.sizes)
+    return ReductionCut(graph, groups, traffic)

@@ -60,13 +60,13 @@ algebra.graph @twice [M, K, s] where [s | K]
   algebra.return %a, %c
 }
 
-// CHECK:      algebra.graph @twice_kernel0
+// CHECK:      algebra.graph @twice_0
 // CHECK-NEXT:     (%x: !algebra.tensor<[M, K], f32>)
-// CHECK:      algebra.graph @twice_kernel1
+// CHECK:      algebra.graph @twice_1
 // CHECK-NEXT:     (%y: !algebra.tensor<[M, 1], f32>, %part: !algebra.tensor<[s, M, 1], f32>)
 // CHECK-NEXT:     -> (!algebra.tensor<[s, M, 1], f32>, !algebra.tensor<[M, 1], f32>)
 // CHECK:          operands = ["input 1", "kernel 0 result 0"], results = ["passed on", "output 1"]
-// CHECK:      algebra.graph @twice_kernel2
+// CHECK:      algebra.graph @twice_2
 // CHECK:          operands = ["kernel 1 result 0"], results = ["output 0"]
 
 // Without a split there is nothing to cut.
