@@ -39,7 +39,8 @@ class ScheduleBlocksPass(ModulePass):
     `tile` gives the tile size of each output dim that is divided, by its symbol; other
     dims stay whole. A dim such as `G * M` goes by the one symbol in it that has a tile
     and is no output dim itself. A tile at least as large as its dim pads it, also where
-    it is only reduced (`D=80` for heads of 72: loads give zeros beyond the end).
+    it is only reduced (`D=80` for heads of 72: loads give zeros beyond the end). Of the
+    parts of a split every tile has one, which is all that it can have.
 
     The tile of every other value follows from the operators' tensor expressions. A
     computed value of which two paths demand different tiles is refused; inputs and
@@ -97,11 +98,24 @@ def schedule_blocks(graph: GraphOp, tiles: dict[str, int | None]) -> PlanOp:
         PassFailedException: no output dim has that tile's symbol, or no tiling exists.
     """
     try:
-        plan = _BlockSchedule(graph, tiles).build()
+        plan = _BlockSchedule(graph, {**_parts(graph), **tiles}).build()
         plan.verify()
     except (NoTileError, VerifyException) as error:
         raise PassFailedException(str(error)) from error
     return plan
+
+
+def _parts(graph: GraphOp) -> dict[str, int | None]:
+    """The tiles of output dims that are the count of a split."""
+    counts = {
+        str(op.result_type.dims[index[0].axis])
+        for op in graph.operators
+        if op.IS_VIEW and not op.KEEPS_ORDER
+        for index in op.expression.operands[0]
+        if len(index) > 1
+    }
+    dims = {str(dim) for type_ in graph.output_types for dim in type_.dims}
+    return {name: 1 for name in graph.symbol_names if name in counts & dims}
 
 
 @dataclass

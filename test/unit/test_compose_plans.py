@@ -233,7 +233,7 @@ def test_a_composed_plan_can_be_a_piece_itself(parse_ir: ParseIR) -> None:
     "sizes",
     [
         {"H": 2, "M": 16, "L": 512, "D": 32, "s": 4},
-        {"H": 1, "M": 70, "L": 150, "D": 24, "s": 3},
+        {"H": 1, "M": 70, "L": 450, "D": 24, "s": 3},
     ],
     ids=["whole", "tails"],
 )

@@ -71,12 +71,13 @@ algebra.graph @regrouped [M, K]
 
 // -----
 
-// Not in one part of the split: the tile covers all of them.
+// Not in one part of the split: what is reduced covers all of them.
 // CHECK: pass 'schedule-blocks': 'algebra.split' op: s parts at a stride of K floordiv s are no tile; only a tile of 1 over the parts of a split is
 algebra.graph @parts_together [M, K, s] where [s | K]
-    (%x: !algebra.tensor<[M, K], f32>) -> (!algebra.tensor<[s, M, 1], f32>) {
+    (%x: !algebra.tensor<[M, K], f32>) -> (!algebra.tensor<[1, M, 1], f32>) {
   %p = algebra.split %x dim 1 count s
-  %o = algebra.reduce_max %p dim 2
+  %q = algebra.reduce_max %p dim 2
+  %o = algebra.reduce_max %q dim 0
   algebra.return %o
 }
 

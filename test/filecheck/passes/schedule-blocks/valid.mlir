@@ -114,3 +114,18 @@ algebra.graph @folded [H, G, M]
 // CHECK:         %o = itgraph.kernel (i_M = 0 to G * M ceildiv BM)
 // CHECK-NEXT:        ins (%tx = %x[0, i_M * BM] tile [H, BM])
 // CHECK-NEXT:        outs ([0, i_M * BM] of !algebra.tensor<[H, G * M], f32>) {
+
+// -----
+
+// Of the parts of a split each tile has one, without being told.
+algebra.graph @parts [M, K, s] where [s | K]
+    (%x: !algebra.tensor<[M, K], f32>) -> (!algebra.tensor<[s, M, 1], f32>) {
+  %parts = algebra.split %x dim 1 count s
+  %sum = algebra.reduce_sum %parts dim 2
+  algebra.return %sum
+}
+
+// CHECK-LABEL: itgraph.plan @parts [M, K, s, BM] where [s | K, BM = 128]
+// CHECK:         %sum = itgraph.kernel (i_s = 0 to s, i_M = 0 to M ceildiv BM)
+// CHECK-NEXT:        ins (%tx = %x[i_M * BM, i_s * (K floordiv s)] tile [BM, K floordiv s])
+// CHECK-NEXT:        outs ([i_s, i_M * BM, 0] of !algebra.tensor<[s, M, 1], f32>) {
