@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import Attribute
 
 from cleave.dialects.algebra.dtypes import dtype_name
-from cleave.dialects.dims import Dim, SymbolicDim, floordiv, names_of, terms_of
+from cleave.dialects.dims import Dim, floordiv, names_of, terms_of
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.tmap import TMap
@@ -181,7 +181,7 @@ def range_text(offset: Dim, size: Dim, spelling: Spelling) -> str:
 
 def _end_text(offset: Dim, size: Dim, spelling: Spelling) -> str:
     """`(i + 1) * B` where the offset is `i * B`, as one would write it."""
-    if isinstance(size, SymbolicDim) and len(terms_of(offset)) == 1:
+    if len(terms_of(offset)) == 1:
         count = floordiv(offset, size)
         if count * size == offset and len(terms_of(count)) == 1:
             return f"({spelling.dim(count)} + 1) * {grouped(spelling.dim(size))}"

@@ -88,7 +88,7 @@ class _ModuleEmitter:
             "import tilelang.language as T",
             "",
             *(f"{self.symbols[s]} = {size}" for s, size in self.sizes.items()),
-            "",
+            *([""] if self.sizes else []),
             f"PLAN = {first}",
             *literal,
         ]
