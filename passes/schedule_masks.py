@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.passes import ModulePass
 
-from cleave.dialects.algebra.generators import PositionMask
+from cleave.dialects.algebra.generators import Mask
 from cleave.dialects.algebra.operator import GUARDED, Operator
 from cleave.dialects.dims import Dim, maximum, minimum, names_of, substitute
 from cleave.dialects.itgraph.attributes import RangeAttr
@@ -63,7 +63,7 @@ def schedule_masks(loop: LoopOp) -> None:
     share_tails(loop.body.block)
     ops = [op for op in loop.body.block.ops if isinstance(op, Operator)]
     for op in ops:
-        if isinstance(op, PositionMask) and gives_nothing_without(loop, op):
+        if isinstance(op, Mask) and gives_nothing_without(loop, op):
             _bound(loop, op.seen_when())
     for op in ops:
         dims = op.clear_when()

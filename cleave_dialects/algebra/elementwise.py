@@ -19,7 +19,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import Commutative, Pure
 
 from cleave.dialects.algebra.emission import LOG2_E, divided, exp2
-from cleave.dialects.algebra.generators import PositionMask
+from cleave.dialects.algebra.generators import Mask
 from cleave.dialects.algebra.operator import (
     Array,
     D,
@@ -473,7 +473,7 @@ class Select(Elementwise):
 
     def clear_when(self) -> Sequence[Dim] | None:
         mask = self.condition.owner
-        return mask.whole_when() if isinstance(mask, PositionMask) else None
+        return mask.whole_when() if isinstance(mask, Mask) else None
 
 
 @irdl_op_definition

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import i1, i32
+from xdsl.dialects.builtin import I64, IntegerAttr, i1, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
@@ -144,12 +144,85 @@ class Iota(Generator):
         return {**params, "start": params.get("start", 0) + offsets[params["dim"]]}
 
 
-class PositionMask(Generator):
-    """A mask over (row, column) of the last two dims, true where a row may look."""
+class Mask(Generator):
+    """A mask that is true where a few dims in the positions are positive."""
 
     def verify_type(self, type_: TensorType) -> None:
         if type_.element_type != i1:
             self.refuse(f"a mask is i1, not {type_.element_type}")
+
+    @abstractmethod
+    def seen_when(self) -> list[Dim]:
+        """Dims of which one is not positive where nothing of the mask is true."""
+
+    @abstractmethod
+    def whole_when(self) -> list[Dim]:
+        """Dims that are all positive where all of the mask is true."""
+
+
+@irdl_op_definition
+class Within(Mask):
+    """
+    The positions that a dim has of the parts that it was split into, true where
+    `part * chunk + position < limit`:
+    `algebra.within part 0 dim 2 chunk C limit K : [s, 1, C], i1`.
+
+    `part` and `dim` are the dims of the parts and of the positions in each.
+    """
+
+    name = "algebra.within"
+    PARAMS: ClassVar = (
+        Axis("part"),
+        Axis("dim"),
+        DimParam("chunk"),
+        DimParam("limit"),
+    )
+    part = prop_def(IntegerAttr[I64])
+    dim = prop_def(IntegerAttr[I64])
+    chunk = prop_def(DimAttr)
+    limit = prop_def(DimAttr)
+
+    def verify_type(self, type_: TensorType) -> None:
+        super().verify_type(type_)
+        for name in ("part", "dim"):
+            if not 0 <= self.params[name] < type_.rank:
+                self.refuse(f"{name} {self.params[name]} is out of range for {type_}")
+        if self.params["part"] == self.params["dim"]:
+            self.refuse(f"dim {self.params['dim']} is both the parts and the positions")
+
+    @classmethod
+    def numpy(
+        cls, np: NumPy, arrays: Sequence[Array], params: Params, shape: tuple[int, ...]
+    ) -> Array:
+        positions = np.indices(shape, sparse=True)
+        part, dim = positions[params["part"]], positions[params["dim"]]
+        return np.broadcast_to(part * params["chunk"] + dim < params["limit"], shape)
+
+    @classmethod
+    def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:
+        part, dim = positions[params["part"]], positions[params["dim"]]
+        first = "" if part == "0" else f"{part} * ({params['chunk']}) + "
+        return f"{first}{dim} < {params['limit']}"
+
+    def moved(self, offsets: Sequence[Dim]) -> dict[str, Any]:
+        params = self.params
+        first = offsets[params["part"]] * params["chunk"] + offsets[params["dim"]]
+        return {**params, "limit": params["limit"] - first}
+
+    def seen_when(self) -> list[Dim]:
+        return [self.params["limit"]]
+
+    def whole_when(self) -> list[Dim]:
+        params, dims = self.params, self.result_type.dims
+        last = (dims[params["part"]] - 1) * params["chunk"] + dims[params["dim"]] - 1
+        return [params["limit"] - last]
+
+
+class PositionMask(Mask):
+    """A mask over (row, column) of the last two dims, true where a row may look."""
+
+    def verify_type(self, type_: TensorType) -> None:
+        super().verify_type(type_)
         if type_.rank < 2:
             self.refuse(f"needs a row dim and a column dim, but the type is {type_}")
 
@@ -164,14 +237,6 @@ class PositionMask(Generator):
     def moved(self, offsets: Sequence[Dim]) -> dict[str, Any]:
         params = self.params
         return {**params, "diagonal": params["diagonal"] + offsets[-2] - offsets[-1]}
-
-    @abstractmethod
-    def seen_when(self) -> list[Dim]:
-        """Dims of which one is not positive where nothing of the mask is true."""
-
-    @abstractmethod
-    def whole_when(self) -> list[Dim]:
-        """Dims that are all positive where all of the mask is true."""
 
 
 @irdl_op_definition

@@ -11,7 +11,14 @@ from xdsl.interfaces import (
     HasFolderInterface,
 )
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Pure
 
@@ -54,12 +61,23 @@ class Split(View):
 
     Paper section 4: reducing over the part's dim and then over the parts is Split-K.
     The count has to divide the dim; `where [s | K]` or numbers say that it does.
+
+    With a chunk it need not: in `algebra.split %x dim 1 count s chunk C`,
+    `[m, k] -> [s, m, C]`, part `z` holds the positions from `z * C` up to the next
+    part. All parts together hold at least as many positions as the dim. Those beyond
+    its end are zeros, as loads give them. In a tile of a generator or of a computed
+    value they are not, so that reductions have to mask them (`algebra.within`).
     """
 
     name = "algebra.split"
-    PARAMS: ClassVar = (Axis("dim"), DimParam("count"))
+    PARAMS: ClassVar = (
+        Axis("dim"),
+        DimParam("count"),
+        DimParam("chunk", optional=True),
+    )
     dim = prop_def(IntegerAttr[I64])
     count = prop_def(DimAttr)
+    chunk = opt_prop_def(DimAttr)
 
     @classmethod
     def infer_shape(
@@ -72,17 +90,30 @@ class Split(View):
             cls.refuse(f"dim {dim} is out of range for an operand of rank {len(shape)}")
         if isinstance(count, int) and count < 1:
             cls.refuse(f"count is {count}, but there is at least 1 part")
-        if isinstance(rest := mod(shape[dim], count), int) and rest:
-            cls.refuse(
-                f"count {count} does not divide dim {dim}, which is {shape[dim]}"
-            )
-        part = floordiv(shape[dim], count)
+        part: Dim | None = params.get("chunk")
+        if part is None:
+            if isinstance(rest := mod(shape[dim], count), int) and rest:
+                cls.refuse(
+                    f"count {count} does not divide dim {dim}, which is {shape[dim]}"
+                )
+            part = floordiv(shape[dim], count)
+        elif isinstance(part, int) and part < 1:
+            cls.refuse(f"chunk is {part}, but a part holds at least 1 position")
         return cast(tuple[D, ...], (count, *shape[:dim], part, *shape[dim + 1 :]))
 
     def verify_facts(self, facts: Facts) -> None:
         dim: int = self.params["dim"]
         count, extent = self.params["count"], self.operand_types[0].dims[dim]
-        if not facts.divides(count, extent):
+        chunk: Dim | None = self.params.get("chunk")
+        if chunk is not None:
+            if not facts.at_most(extent, count * chunk):
+                held = count * chunk
+                values = f"{facts.resolve(held)} and {facts.resolve(extent)}"
+                self.refuse(
+                    f"{count} parts of {chunk} are not known to hold dim {dim}, which "
+                    f"is {extent} (here {values}); declare `{held} >= {extent}`"
+                )
+        elif not facts.divides(count, extent):
             values = f"{facts.resolve(count)} and {facts.resolve(extent)}"
             self.refuse(
                 f"count {count} is not known to divide dim {dim}, which is {extent} "
@@ -96,7 +127,11 @@ class Split(View):
         (array,) = arrays
         dim, count = params["dim"], params["count"]
         extents = array.shape
-        parts = (*extents[:dim], count, extents[dim] // count, *extents[dim + 1 :])
+        part = params.get("chunk", extents[dim] // count)
+        if beyond := count * part - extents[dim]:
+            widths = [(0, beyond if axis == dim else 0) for axis in range(array.ndim)]
+            array = np.pad(array, widths)
+        parts = (*extents[:dim], count, part, *extents[dim + 1 :])
         return np.moveaxis(array.reshape(parts), dim, 0)
 
     @classmethod
@@ -107,6 +142,8 @@ class Split(View):
         shapes: Sequence[tuple[Any, ...]],
         params: Params,
     ) -> V:
+        if "chunk" in params:
+            raise NotImplementedError(f"'{cls.name}' op: the search splits evenly")
         count, *rest = cls.infer_shape(shapes, params)
         dim: int = params["dim"]
         parts = domain.reshape(values[0], (*rest[:dim], count, *rest[dim:]))
@@ -115,7 +152,8 @@ class Split(View):
 
     @classmethod
     def retyped(cls, params: Params, shape: tuple[Any, ...]) -> Params:
-        return {**params, "count": shape[0]}
+        chunk = {"chunk": shape[params["dim"] + 1]} if "chunk" in params else {}
+        return {**params, "count": shape[0], **chunk}
 
     @classmethod
     def tensor_expression(

@@ -404,6 +404,54 @@ algebra.graph @g [M, K, s] where [K = 64] (%x: !algebra.tensor<[M, K], f16>) -> 
 
 // A fact that its other facts contradict.
 
+// CHECK: 'algebra.split' op: chunk is 0, but a part holds at least 1 position
+algebra.graph @g [M, K] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[M, K], f32>) {
+  %o = algebra.split %x dim 1 count 4 chunk 0
+  algebra.return %o
+}
+
+// -----
+
+// CHECK: 'algebra.split' op: s parts of C are not known to hold dim 1, which is K (here s * C and 103); declare `s * C >= K`
+algebra.graph @g [M, K, s, C] where [K = 103] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[s, M, C], f16>) {
+  %o = algebra.split %x dim 1 count s chunk C
+  algebra.return %o
+}
+
+// -----
+
+// CHECK: 'algebra.split' op: 4 parts of 25 are not known to hold dim 1, which is K (here 100 and 103); declare `100 >= K`
+algebra.graph @g [M, K] where [K = 103] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[4, M, 25], f16>) {
+  %o = algebra.split %x dim 1 count 4 chunk 25
+  algebra.return %o
+}
+
+// -----
+
+// CHECK: 'algebra.within' op: dim 3 is out of range for !algebra.tensor<[s, 1, C], i1>
+algebra.graph @g [K, s, C] () -> (!algebra.tensor<[s, 1, C], i1>) {
+  %o = algebra.within part 0 dim 3 chunk C limit K : !algebra.tensor<[s, 1, C], i1>
+  algebra.return %o
+}
+
+// -----
+
+// CHECK: 'algebra.within' op: dim 2 is both the parts and the positions
+algebra.graph @g [K, s, C] () -> (!algebra.tensor<[s, 1, C], i1>) {
+  %o = algebra.within part 2 dim 2 chunk C limit K : !algebra.tensor<[s, 1, C], i1>
+  algebra.return %o
+}
+
+// -----
+
+// CHECK: 'algebra.within' op: a mask is i1, not f32
+algebra.graph @g [K, s, C] () -> (!algebra.tensor<[s, 1, C], f32>) {
+  %o = algebra.within part 0 dim 2 chunk C limit K : !algebra.tensor<[s, 1, C], f32>
+  algebra.return %o
+}
+
+// -----
+
 // CHECK: 'algebra.graph' op: @g: s | K contradicts K = 64 and s = 3
 algebra.graph @g [M, K, s] where [s | K, K = 64, s = 3] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[M, K], f32>) {
   %o = algebra.split %x dim 1 count s

@@ -237,6 +237,28 @@ algebra.graph @views [H, G, M, K, s] where [s | K]
 
 // -----
 
+// A count that does not divide: the last part has fewer positions, which a mask tells.
+algebra.graph @uneven [M, K, s, C] where [s * C >= K]
+    (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[s, M, 1], f32>) {
+  %parts = algebra.split %x dim 1 count s chunk C
+  %within = algebra.within part 0 dim 2 chunk C limit K : !algebra.tensor<[s, 1, C], i1>
+  %hidden = algebra.constant -inf : !algebra.tensor<[], f32>
+  %seen = algebra.select %within, %parts, %hidden
+  %greatest = algebra.reduce_max %seen dim 2
+  algebra.return %greatest
+}
+
+// CHECK-LABEL: algebra.graph @uneven [M, K, s, C] where [s * C >= K]
+// CHECK:         %parts = algebra.split %x dim 1 count s chunk C : !algebra.tensor<[s, M, C], f16>
+// CHECK-NEXT:    %within = algebra.within part 0 dim 2 chunk C limit K : !algebra.tensor<[s, 1, C], i1>
+// CHECK:         %seen = algebra.select %within, %parts, %hidden : !algebra.tensor<[s, M, C], f32>
+
+// CHECK-GENERIC-LABEL: sym_name = "uneven"
+// CHECK-GENERIC:         %parts = "algebra.split"(%x) <{dim = 1 : i64, count = #algebra.dim<s>, chunk = #algebra.dim<C>}> : (!algebra.tensor<[M, K], f16>) -> !algebra.tensor<[s, M, C], f16>
+// CHECK-GENERIC-NEXT:    %within = "algebra.within"() <{part = 0 : i64, dim = 2 : i64, chunk = #algebra.dim<C>, limit = #algebra.dim<K>}> : () -> !algebra.tensor<[s, 1, C], i1>
+
+// -----
+
 // A type may be written, attributes stand before it, and names need no hint.
 algebra.graph @written
     (%0: !algebra.tensor<[16, 64], f32>) -> (!algebra.tensor<[16, 64], f16>)
