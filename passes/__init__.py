@@ -25,6 +25,10 @@ PASSES: dict[str, tuple[str, str]] = {
     "stabilize-exp": ("cleave.passes.stabilize_exp", "StabilizeExpPass"),
     "insert-casts": ("cleave.passes.insert_casts", "InsertCastsPass"),
     "sink-scales": ("cleave.passes.sink_scales", "SinkScalesPass"),
+    "expand-vector-products": (
+        "cleave.passes.expand_vector_products",
+        "ExpandVectorProductsPass",
+    ),
     "fold-broadcast": ("cleave.passes.fold_broadcast", "FoldBroadcastPass"),
     "schedule-blocks": ("cleave.passes.schedule_blocks", "ScheduleBlocksPass"),
     "schedule-reductions": (

@@ -106,10 +106,6 @@ class SharedBuffer:
     first: int
     last: int
 
-    @property
-    def bytes(self) -> Dim:
-        return product(self.tile) * self.element_bytes
-
 
 @dataclass(frozen=True)
 class RegisterTile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,16 @@ from cleave.dialects.dims import Dim, compile_dims, names_of
 from cleave.passes.cost.closed_forms import KernelForms
 
 Array: TypeAlias = NDArray[np.float64]
+
+
+class Tile(Protocol):
+    """A tile on chip or one that is moved there."""
+
+    @property
+    def tile(self) -> tuple[Dim, ...]: ...
+
+    @property
+    def element_bytes(self) -> int: ...
 
 
 class Evaluation:
@@ -33,9 +43,15 @@ class Evaluation:
 
     def __call__(self, dim: Dim) -> Array:
         """A dim in every configuration; exact, since sizes stay far below 2^53."""
+        if isinstance(dim, int):
+            return np.full((1, 1), float(dim))
         if dim not in self._values:
             self._evaluate([dim])
         return self._values[dim]
+
+    def bytes(self, tile: Tile) -> Array:
+        """The size of one tile."""
+        return self.product(tile.tile) * tile.element_bytes
 
     def product(self, dims: Sequence[Dim]) -> Array:
         result = np.ones((1, 1))
@@ -44,7 +60,7 @@ class Evaluation:
         return result
 
     def _evaluate(self, dims: Sequence[Dim]) -> None:
-        arrays = compile_dims(dims, self.names)(*self._columns)
+        arrays = compile_dims(dims, self.names)(*self._columns) if dims else ()
         for dim, array in zip(dims, arrays, strict=True):
             value = array.astype(np.float64)
             self._values[dim] = value if value.ndim else value.reshape(1, 1)

@@ -193,7 +193,10 @@ class _Work:
         in_fragment = memory is not None and memory.layout == "fragment"
         by_columns = self.source.kernel.attributes.get("warps") == StringAttr("columns")
         self._issue(elements, op.INSTRUCTIONS)
-        self.reductions.append(TileReduction(elements, not in_fragment or by_columns))
+        (extent,) = op.expression.reduced
+        if self.source.facts.resolve(extent) != 1:
+            crosses = not in_fragment or by_columns
+            self.reductions.append(TileReduction(elements, crosses))
 
     def _add_copy(self, op: Copy) -> None:
         self.shared.append(self.source.elements(op.results[0]) * _width(op.results[0]))

@@ -90,8 +90,15 @@ class FormCost(Protocol):
         """As `itgraph.kernel` names the form."""
         ...
 
+    def may_fit(self, forms: KernelForms, hardware: Hardware) -> bool:
+        """
+        Whether the form may fit a kernel, by its closed forms in another form; whether
+        it does, planning its memory for the form shows.
+        """
+        ...
+
     def launches(self, forms: KernelForms, hardware: Hardware) -> Sequence[Launch]:
-        """The launches that are worth trying; none where the form does not fit."""
+        """The launches that are worth trying."""
         ...
 
     def limits(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cleave.lowering.hardware import Hardware
-from cleave.passes.cost.closed_forms import KernelForms, SharedBuffer, Transfer
+from cleave.passes.cost.closed_forms import KernelForms, SharedBuffer
 from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
 from cleave.passes.cost.form import Launch, Limit, Mask, Rule, Times
 from cleave.passes.cost.legality import launch_limits, tensor_core_rules
@@ -52,9 +52,15 @@ class PersistentCost:
 
     name = "persistent"
 
-    def launches(self, forms: KernelForms, hardware: Hardware) -> Sequence[Launch]:
+    def may_fit(self, forms: KernelForms, hardware: Hardware) -> bool:
         if not {"wgmma", "tma"} <= hardware.instructions or len(forms.loops) != 1:
-            return []
+            return False
+        (loop,) = forms.loops
+        return bool(loop.products) and not any(
+            product.lhs_in_registers for product in forms.products
+        )
+
+    def launches(self, forms: KernelForms, hardware: Hardware) -> Sequence[Launch]:
         least = 2 if forms.warps == "columns" else 1
         return [
             Launch(WARPGROUP * warpgroups, stages)
@@ -102,7 +108,7 @@ class PersistentCost:
         step = step_clocks(
             work.tensor / warpgroups, work.vector / warpgroups, work.waits, warpgroups
         )
-        loaded = sum((_bytes(load, at) for load in loop.loads), np.zeros((1, 1)))
+        loaded = sum((at.bytes(load) for load in loop.loads), np.zeros((1, 1)))
         loading = loaded / hardware.l2_bytes_per_clock
         after = iteration_work(at.forms.level, at, warpgroups, hardware)
         epilogue = TILE_CLOCKS + after.vector + after.waits
@@ -110,7 +116,7 @@ class PersistentCost:
         tiles = ceil_div(at.threadblocks, hardware.multiprocessors)
         start = hardware.block_start_seconds * hardware.loaded_clock_hz
         first = loading + latency_clocks(traffic, hardware)
-        stored = sum((_bytes(x, at) for x in at.forms.stores), np.zeros((1, 1)))
+        stored = sum((at.bytes(x) for x in at.forms.stores), np.zeros((1, 1)))
         per_clock = hardware.memory_bytes_per_second / hardware.loaded_clock_hz
         last = stored / (per_clock / hardware.multiprocessors)
         clocks = start + first + tiles * tile + last
@@ -141,9 +147,9 @@ def _smem_bytes(at: Evaluation, chosen: Launches) -> Array:
         if buffer.is_stored:
             total = total + _staging_bytes(buffer, at)
         elif buffer.is_staged:
-            total = total + at(buffer.bytes) * chosen.stages
+            total = total + at.bytes(buffer) * chosen.stages
         else:
-            total = total + _aligned(at(buffer.bytes))
+            total = total + _aligned(at.bytes(buffer))
     return total
 
 
@@ -168,7 +174,3 @@ def _breaks_bulk_copies(at: Evaluation, hardware: Hardware) -> Mask:
         for dim in outer:
             broken = broken | (at(dim) > MOST_BULK_ELEMENTS)
     return broken
-
-
-def _bytes(moved: Transfer, at: Evaluation) -> Array:
-    return at.product(moved.tile) * moved.element_bytes

@@ -23,6 +23,9 @@ class PipelinedCost:
 
     name = "pipelined"
 
+    def may_fit(self, forms: KernelForms, hardware: Hardware) -> bool:
+        return True
+
     def launches(self, forms: KernelForms, hardware: Hardware) -> Sequence[Launch]:
         pipelined = any(level.is_pipelined for level in forms.loops)
         stages = STAGES if pipelined else (1,)

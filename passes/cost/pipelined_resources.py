@@ -134,7 +134,7 @@ def _smem_bytes(at: Evaluation, chosen: Launches) -> Array:
     """
     buffers = at.forms.buffers
     sizes = [
-        at(buffer.bytes) * (chosen.stages if buffer.is_staged else 1)
+        at.bytes(buffer) * (chosen.stages if buffer.is_staged else 1)
         for buffer in buffers
     ]
     total = sum(sizes, np.zeros((1, 1)))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cleave.lowering.hardware import Hardware
-from cleave.passes.cost.closed_forms import LevelForms, Transfer
+from cleave.passes.cost.closed_forms import LevelForms
 from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
 from cleave.passes.cost.form import Launch, Times
 from cleave.passes.cost.pipelined_resources import Launches, Resources
@@ -81,7 +81,7 @@ class _Timing:
         start = hardware.block_start_seconds * hardware.loaded_clock_hz
         per_clock = hardware.memory_bytes_per_second / hardware.loaded_clock_hz
         stored = sum(
-            (self._bytes(store) for store in self.at.forms.stores), np.zeros((1, 1))
+            (self.at.bytes(store) for store in self.at.forms.stores), np.zeros((1, 1))
         )
         store = held * stored / (per_clock / hardware.multiprocessors)
         latency = latency_clocks(traffic, hardware)
@@ -98,7 +98,7 @@ class _Timing:
         return total
 
     def _loading(self, level: LevelForms, held: Array) -> Array:
-        loaded = sum((self._bytes(load) for load in level.loads), np.zeros((1, 1)))
+        loaded = sum((self.at.bytes(load) for load in level.loads), np.zeros((1, 1)))
         return held * loaded / self.hardware.l2_bytes_per_clock
 
     def _step(self, level: LevelForms, held: Array, latency: Array) -> Array:
@@ -138,6 +138,3 @@ class _Timing:
             needed = np.where(self.used.has_producers & (bulk > 0), 0.0, issued)
             clocks = clocks + needed
         return clocks
-
-    def _bytes(self, moved: Transfer) -> Array:
-        return self.at.product(moved.tile) * moved.element_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cleave.dialects.dims import (
@@ -49,8 +49,8 @@ def transfer(view: GlobalView, extents: Extents) -> Transfer:
         tile=view.tmap.tile,
         element_bytes=view.element_bytes,
         moves=product(list(extents.loops.values())),
-        elements=_covered(view, everywhere, everywhere) * product(again),
-        held=_covered(view, extents.loops, everywhere),
+        elements=_covered(view, everywhere, ()) * product(again),
+        held=_covered(view, extents.loops, extents.kernel),
         iterators=tuple(name for name in extents.kernel if name in used),
         row_elements=_row_elements(view.dims),
         run=_run(view),
@@ -58,11 +58,15 @@ def transfer(view: GlobalView, extents: Extents) -> Transfer:
 
 
 def _covered(
-    view: GlobalView, iterators: Mapping[str, Dim], everywhere: Mapping[str, Dim]
+    view: GlobalView, iterators: Mapping[str, Dim], still: Iterable[str]
 ) -> Dim:
-    """Distinct elements of the tensor that the iterations over `iterators` cover."""
+    """
+    Distinct elements of the tensor that the iterations over `iterators` cover, those in
+    `still` standing at 0.
+    """
     along = zip(view.dims, view.tmap.tile, view.tmap.offsets, strict=True)
-    return product([_along(*each, iterators, everywhere) for each in along])
+    zeros: dict[str, Dim] = dict.fromkeys(still, 0)
+    return product([_along(*each, iterators, zeros) for each in along])
 
 
 def _along(
@@ -70,7 +74,7 @@ def _along(
     tile: Dim,
     offset: Dim,
     iterators: Mapping[str, Dim],
-    everywhere: Mapping[str, Dim],
+    still: Mapping[str, Dim],
 ) -> Dim:
     """The same along one dim."""
     used = names_of(offset)
@@ -81,9 +85,7 @@ def _along(
         ((name, extent),) = moving.items()
         if offset == symbol(name) * tile and extent == ceildiv(dim, tile):
             return dim  # adjacent tiles up to the end
-    # What only other iterators move is taken where it begins.
-    others = used & everywhere.keys()
-    last = {name: moving[name] - 1 if name in moving else 0 for name in others}
+    last = {**still, **{name: extent - 1 for name, extent in moving.items()}}
     beyond = substitute(offset, last) + tile - dim
     return product(list(moving.values())) * tile - maximum(0, beyond)
 

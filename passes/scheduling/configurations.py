@@ -43,6 +43,8 @@ class TileRange:
     extent: int
     is_loop: bool
     """It divides a reduced dim into the steps of a loop."""
+    is_partial: bool
+    """It is less than the dim: with all of it in one tile, the structure is another."""
 
 
 def configurations(
@@ -79,8 +81,7 @@ def tile_sizes(
         sizes = [base << power for power in range(17) if base << power <= MOST_ELEMENTS]
     covering = -(-range_.extent // base) * base
     kept = [size for size in sizes if size < covering] + [covering]
-    if is_depth or range_.is_loop:
-        # A loop of one step is another structure.
+    if range_.is_loop or range_.is_partial:
         kept = [size for size in kept if size < range_.extent] or kept[:1]
     largest = max(sizes)
     return sorted({min(size, largest) for size in kept})
@@ -108,7 +109,14 @@ def _least_run(tile: str, forms: KernelForms, hardware: Hardware) -> int:
 
 
 def _contiguous(tile: str, transfers: Sequence[Transfer]) -> bool:
-    return any(_is(transfer.span, tile) for transfer in transfers)
+    """Whether the largest tiles that have this size have it along their rows."""
+    having = [x for x in transfers if any(_is(dim, tile) for dim in x.tile)]
+    most = max((_rank(transfer) for transfer in having), default=0)
+    return any(_is(x.span, tile) for x in having if _rank(x) == most)
+
+
+def _rank(transfer: Transfer) -> int:
+    return sum(dim != 1 for dim in transfer.tile)
 
 
 def _is(dim: Dim, tile: str) -> bool:

@@ -37,6 +37,7 @@ from cleave.passes.scheduling.structures import (
     Scheduled,
     Tiles,
     Warps,
+    is_whole_choice,
     kernels_of,
     loop_structures,
     planned,
@@ -184,20 +185,35 @@ class _Ranking:
         except PassFailedException as error:
             self._refuse(str(error))
             return
-        for form in self.search.forms:
-            for warps in ("rows", "columns"):
-                try:
-                    memory = PlanMemoryPass(
-                        warps=warps, form=form.name, arch=self.search.hardware.arch
-                    )
-                    ready = planned(scheduled.plan, memory)
-                except PassFailedException as error:
-                    self._refuse(str(error))
+        for warps in ("rows", "columns"):
+            forms: KernelForms | None = None
+            for form in self.search.forms:
+                if forms and not form.may_fit(forms, self.search.hardware):
                     continue
-                (kernel,) = kernels_of(ready)
-                forms = kernel_forms(kernel)
-                if forms.products or warps == "rows":
-                    self._evaluate(structure, scheduled, form, forms)
+                forms = self._try_form(structure, scheduled, form, warps) or forms
+            if forms is None or not forms.products:
+                return  # without a matmul, there is nothing for warps to divide
+
+    def _try_form(
+        self,
+        structure: LoopStructure,
+        scheduled: Scheduled,
+        form: FormCost,
+        warps: Warps,
+    ) -> KernelForms | None:
+        """Evaluate a structure in one form; its closed forms, if it fits."""
+        memory = PlanMemoryPass(
+            warps=warps, form=form.name, arch=self.search.hardware.arch
+        )
+        try:
+            ready = planned(scheduled.plan, memory)
+        except PassFailedException as error:
+            self._refuse(str(error))
+            return None
+        (kernel,) = kernels_of(ready)
+        forms = kernel_forms(kernel)
+        self._evaluate(structure, scheduled, form, forms)
+        return forms
 
     def _refuse(self, reason: str) -> None:
         for pruned in self.pruned.values():
@@ -213,20 +229,36 @@ class _Ranking:
         launches = form.launches(forms, self.search.hardware)
         if not launches:
             return
-        for key in self.found:
+        parts: list[Configurations] = []
+        keys: list[NDArray[np.int64]] = []
+        for index, key in enumerate(self.found):
             counts = dict(zip(self.counts, key, strict=True))
-            tiles = self._ranges(scheduled, counts)
-            columns = configurations(forms, tiles, self.search.hardware)
-            if any(range_.is_loop for range_ in tiles.values()):
-                exact = divides_all(columns, tiles)
-                kept = ~exact if structure.has_tails else exact
-                columns = {name: column[kept] for name, column in columns.items()}
-            size = len(next(iter(columns.values())))
-            if size:
-                for name, count in counts.items():
-                    columns = {**columns, name: np.full(size, count)}
-                each = _Evaluated(structure, scheduled, form, forms, launches)
-                self._rank(each, key, columns)
+            columns = self._columns(structure, scheduled, forms, counts)
+            parts.append(columns)
+            keys.append(np.full(_length(columns), index))
+        columns = {
+            name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+        }
+        if _length(columns):
+            each = _Evaluated(structure, scheduled, form, forms, launches)
+            self._rank(each, np.concatenate(keys), columns)
+
+    def _columns(
+        self,
+        structure: LoopStructure,
+        scheduled: Scheduled,
+        forms: KernelForms,
+        counts: Mapping[str, int],
+    ) -> Configurations:
+        """The configurations with these split counts that the structure is for."""
+        tiles = self._ranges(scheduled, counts)
+        columns = configurations(forms, tiles, self.search.hardware)
+        if any(range_.is_loop for range_ in tiles.values()):
+            exact = divides_all(columns, tiles)
+            kept = ~exact if structure.has_tails else exact
+            columns = {name: column[kept] for name, column in columns.items()}
+        size = _length(columns)
+        return {**columns, **{name: np.full(size, n) for name, n in counts.items()}}
 
     def _ranges(
         self, scheduled: Scheduled, counts: Mapping[str, int]
@@ -237,41 +269,70 @@ class _Ranking:
                 use: DimUse = self.uses[name]
                 is_known = names_of(use.dim) <= counts.keys()
                 extent = evaluate(use.dim, counts) if is_known else use.extent
-                ranges[tile] = TileRange(extent, is_loop)
+                is_partial = not is_loop and is_whole_choice(use)
+                ranges[tile] = TileRange(extent, is_loop, is_partial)
         return ranges
 
     def _rank(
-        self, each: _Evaluated, key: tuple[int, ...], columns: Configurations
+        self, each: _Evaluated, keys: NDArray[np.int64], columns: Configurations
     ) -> None:
+        """Keep the best of the configurations; `keys` say of which counts each is."""
         hardware, launches = self.search.hardware, each.launches
         at = Evaluation(each.forms, columns)
         limits = each.form.limits(at, launches, hardware)
-        shape = (at.count, len(launches))
-        legal = _legal(limits, shape, self.pruned[key])
+        legal = self._legal(limits, keys, len(launches))
         rows = legal.any(axis=1)
         if not rows.any():
             return
         kept = {name: column[rows] for name, column in columns.items()}
         at = Evaluation(each.forms, kept)
         times = each.form.times(at, launches, hardware)
-        shape = (at.count, len(launches))
+        shape = (int(rows.sum()), len(launches))
         seconds = np.where(legal[rows], np.broadcast_to(times.seconds, shape), np.inf)
         panel = np.broadcast_to(times.panel, shape)
         blocks, loops = each.scheduled.blocks, each.scheduled.loops
-        for row, column in _best(seconds, launches):
-            sizes = {name: int(kept[name][row]) for name in (*blocks, *loops)}
-            self.found[key].append(
-                KernelSchedule(
-                    each.structure,
-                    _chosen(each.structure.blocks, blocks, sizes),
-                    _chosen(each.structure.reductions, loops, sizes),
-                    each.form.name,
-                    each.forms.warps,
-                    launches[column],
-                    int(panel[row, column]),
-                    float(seconds[row, column]),
+        for index, found in enumerate(self.found.values()):
+            (own,) = np.nonzero(keys[rows] == index)
+            for place, column in _best(seconds[own], launches):
+                row = own[place]
+                sizes = {name: int(kept[name][row]) for name in (*blocks, *loops)}
+                found.append(
+                    KernelSchedule(
+                        each.structure,
+                        _chosen(each.structure.blocks, blocks, sizes),
+                        _chosen(each.structure.reductions, loops, sizes),
+                        each.form.name,
+                        each.forms.warps,
+                        launches[column],
+                        int(panel[row, column]),
+                        float(seconds[row, column]),
+                    )
                 )
-            )
+
+    def _legal(
+        self,
+        limits: Mapping[str, Limit | Rule],
+        keys: NDArray[np.int64],
+        launches: int,
+    ) -> Mask:
+        """What obeys every rule; the rest is counted by the first that it breaks."""
+        shape = (len(keys), launches)
+        legal = np.ones(shape, bool)
+        every = list(self.pruned.values())
+        for index, pruned in enumerate(every):
+            pruned.evaluated += int((keys == index).sum()) * launches
+        for name, limit in limits.items():
+            broken = legal & np.broadcast_to(limit.exceeded, shape)
+            if not broken.any():
+                continue
+            counts = np.bincount(keys, broken.sum(axis=1), len(every))
+            text = _text(limit, broken)
+            for pruned, count in zip(every, counts, strict=True):
+                if count:
+                    pruned.by_rule[name] += int(count)
+                    pruned.nearest.setdefault(name, text)
+            legal = legal & ~broken
+        return legal
 
 
 @dataclass(frozen=True)
@@ -294,19 +355,8 @@ def _chosen(
     }
 
 
-def _legal(
-    limits: Mapping[str, Limit | Rule], shape: tuple[int, int], pruned: Pruned
-) -> Mask:
-    """The configurations that obey every rule; the others are counted by the first."""
-    legal = np.ones(shape, bool)
-    pruned.evaluated += legal.size
-    for name, limit in limits.items():
-        broken = legal & np.broadcast_to(limit.exceeded, shape)
-        if count := int(broken.sum()):
-            pruned.by_rule[name] += count
-            pruned.nearest.setdefault(name, _text(limit, broken))
-            legal = legal & ~broken
-    return legal
+def _length(columns: Configurations) -> int:
+    return len(next(iter(columns.values())))
 
 
 def _text(limit: Limit | Rule, broken: Mask) -> str:

@@ -9,18 +9,20 @@ long as its kernels and their launches together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.dims import SymbolicDim
 from cleave.dialects.itgraph.plan import PlanOp
+from cleave.dialects.tensor import FactAttr
+from cleave.passes.expand_vector_products import expand_vector_products
 from cleave.passes.fold_broadcast import fold_broadcast
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.partition_reductions import CUTS
@@ -34,6 +36,7 @@ from cleave.passes.scheduling.ranking import (
     rank,
 )
 from cleave.passes.sink_scales import sink_scales
+from cleave.passes.substitute_facts import substitute_in
 from cleave.passes.superoptimize.superoptimize import EQUALS
 
 MOST_COMBINATIONS = 64
@@ -50,7 +53,7 @@ class Candidate:
     """Graphs that run one after another, and how each is scheduled."""
 
     graphs: tuple[GraphOp, ...]
-    """With casts, broadcasts folded; pieces in order, or one whole graph."""
+    """Pieces in order, or one whole graph."""
     schedules: tuple[KernelSchedule, ...]
     seconds: float
     """By the model, launches included, as `cleave.lowering.timing` measures."""
@@ -74,7 +77,7 @@ class Candidate:
         Raises PassFailedException for what only sizes with values show to be wrong.
         """
         plans = [
-            schedule.plan(graph, search)
+            schedule.plan(prepared_for_schedules(graph), search)
             for graph, schedule in zip(self.graphs, self.schedules, strict=True)
         ]
         plan = compose(plans) if piece_of(plans[0]) is not None else plans[0]
@@ -105,7 +108,7 @@ def select(graphs: Iterable[GraphOp], search: Search) -> dict[str, Selection]:
     sequences = _sequences(graphs)
     for sequence in sequences:
         for graph in sequence:
-            kernels.prepare(graph)
+            kernels.add(graph)
     kernels.rank()
     selections: dict[str, Selection] = {}
     for sequence in sequences:
@@ -113,10 +116,8 @@ def select(graphs: Iterable[GraphOp], search: Search) -> dict[str, Selection]:
         ranked = [kernels.ranked(graph) for graph in sequence]
         for _, pruned in ranked:
             selection.pruned.add(pruned)
-        prepared = tuple(kernels.prepared[graph] for graph in sequence)
-        selection.candidates += _combined(
-            prepared, [schedules for schedules, _ in ranked], search
-        )
+        schedules = [found for found, _ in ranked]
+        selection.candidates += _combined(tuple(sequence), schedules, search)
     for selection in selections.values():
         selection.candidates.sort(key=lambda each: each.seconds)
     return selections
@@ -198,64 +199,96 @@ class _Kernels:
     """
 
     search: Search
-    prepared: dict[GraphOp, GraphOp] = field(default_factory=dict[GraphOp, GraphOp])
-    groups: dict[str, _Group] = field(default_factory=lambda: {})
-    of: dict[GraphOp, tuple[str, tuple[int, ...]]] = field(
-        default_factory=dict[GraphOp, tuple[str, tuple[int, ...]]]
+    groups: dict[object, _Group] = field(default_factory=lambda: {})
+    of: dict[GraphOp, tuple[object, tuple[int, ...]]] = field(
+        default_factory=lambda: {}
     )
 
-    def prepare(self, graph: GraphOp) -> None:
-        ready = graph.clone()
-        insert_casts(ready)
-        ready = fold_broadcast(ready)
-        sink_scales(ready)
-        self.prepared[graph] = ready
-        opened, counts = _opened(ready)
-        text = str(opened)
-        group = self.groups.setdefault(text, _Group(opened, tuple(counts)))
-        key = tuple(counts.values())
-        group.keys[key] = None
-        self.of[graph] = (text, key)
+    def add(self, graph: GraphOp) -> None:
+        counts = split_counts(graph)
+        key = _key(graph, counts)
+        group = self.groups.setdefault(key, _Group(graph, tuple(counts)))
+        group.values[tuple(counts.values())] = None
+        self.of[graph] = (key, tuple(counts.values()))
 
     def rank(self) -> None:
         for group in self.groups.values():
-            columns = list(zip(*group.keys, strict=True))
+            opened = prepared_for_schedules(_without(group.graph, group.counts))
+            columns = list(zip(*group.values, strict=True))
             counts = dict(zip(group.counts, columns, strict=True))
-            group.ranked = rank(group.graph, counts, self.search)
+            group.ranked = rank(opened, counts, self.search)
 
     def ranked(self, graph: GraphOp) -> tuple[Sequence[KernelSchedule], Pruned]:
-        text, key = self.of[graph]
-        ranked = cast(Ranked, self.groups[text].ranked)
-        return ranked.schedules[key], ranked.pruned[key]
+        key, values = self.of[graph]
+        ranked = cast(Ranked, self.groups[key].ranked)
+        return ranked.schedules[values], ranked.pruned[values]
 
 
 @dataclass
 class _Group:
     graph: GraphOp
+    """One of the graphs, with its split counts bound."""
     counts: tuple[str, ...]
-    keys: dict[tuple[int, ...], None] = field(
+    values: dict[tuple[int, ...], None] = field(
         default_factory=dict[tuple[int, ...], None]
     )
     ranked: Ranked | None = None
 
 
-def _opened(graph: GraphOp) -> tuple[GraphOp, Mapping[str, int]]:
-    """A graph without a name and without values for split counts, and the values."""
-    facts = [fact.data for fact in graph.where]
+def prepared_for_schedules(graph: GraphOp) -> GraphOp:
+    """
+    A copy of a graph in the form in which it is scheduled: dims of size 1 as numbers,
+    products of vectors as sums, casts explicit, broadcasts folded.
+    """
+    copy = graph.clone()
+    ones = {name: 1 for name, size in graph.facts.binding.items() if size == 1}
+    if ones:
+        for op in copy.walk():
+            substitute_in(op, ones)
+        copy.where = graph.where
+    expand_vector_products(copy)
+    insert_casts(copy)
+    copy = fold_broadcast(copy)
+    sink_scales(copy)
+    return copy
+
+
+def split_counts(graph: GraphOp) -> dict[str, int]:
+    """The values of the symbols that are said to divide a dim."""
     binding = graph.facts.binding
-    counts = {
-        str(fact.lhs): value
-        for fact in facts
-        if fact.relation == "|"
-        and isinstance(fact.lhs, SymbolicDim)
-        and isinstance(value := binding.get(str(fact.lhs)), int)
+    divisors = {str(fact.data.lhs) for fact in graph.where if fact.data.relation == "|"}
+    return {
+        name: value
+        for name in graph.symbol_names
+        if name in divisors and isinstance(value := binding.get(name), int)
     }
+
+
+def _facts_without(graph: GraphOp, names: Container[str]) -> Iterator[FactAttr]:
+    """The facts of a graph but the values of these symbols."""
+    for fact in graph.where:
+        if fact.data.relation != "=" or str(fact.data.lhs) not in names:
+            yield fact
+
+
+def _without(graph: GraphOp, names: Container[str]) -> GraphOp:
     opened = graph.clone()
-    opened.sym_name = StringAttr("graph")
-    opened.attributes.clear()
-    opened.where = ArrayAttr(
-        attribute
-        for attribute in graph.where
-        if attribute.data.relation != "=" or str(attribute.data.lhs) not in counts
-    )
-    return opened, counts
+    opened.where = ArrayAttr(_facts_without(graph, names))
+    return opened
+
+
+def _key(graph: GraphOp, names: Container[str]) -> object:
+    """Equal for graphs that are the same but for the values of these symbols."""
+    numbers: dict[SSAValue, int] = {}
+    for value in graph.inputs:
+        numbers[value] = len(numbers)
+    operators: list[object] = []
+    for op in graph.operators:
+        operands = tuple(numbers[value] for value in op.operands)
+        properties = tuple(op.properties.items())
+        operators.append((type(op), operands, properties, op.result_type))
+        numbers[op.results[0]] = len(numbers)
+    returned = tuple(numbers[value] for value in graph.return_op.values)
+    types = (*graph.input_types, *graph.output_types)
+    facts = tuple(_facts_without(graph, names))
+    return (graph.symbols, facts, types, tuple(operators), returned)

@@ -33,7 +33,9 @@ Warps: TypeAlias = Literal["rows", "columns"]
 TENSOR_CORE_STEP = 16
 """Elements by which columns and depth of a matmul grow."""
 WHOLE = 128
-"""A dim of at most this size is not worth dividing."""
+"""A dim of a matmul of at most this size is not worth dividing."""
+WHOLE_RUN = 64
+"""The same of the last dim of an output that no matmul makes: a memory line."""
 WHOLE_MATMUL_DIM = 1024
 """The largest rows, columns or depth of a matmul that SMEM could hold undivided."""
 WHOLE_ROW = 65536
@@ -101,6 +103,12 @@ def _can_be_whole(use: DimUse) -> bool:
     return use.extent <= (WHOLE_MATMUL_DIM if use.in_matmul else WHOLE_ROW)
 
 
+def is_whole_choice(use: DimUse) -> bool:
+    """Whether some structure leaves an output dim whole; matmul rows are padded."""
+    is_rows = use.in_matmul and not use.is_last and not use.is_reduced
+    return _can_be_whole(use) and not is_rows
+
+
 def _block_choices(use: DimUse) -> list[Choice]:
     """How a dim may be divided over threadblocks; a padded dim is a tile, too."""
     if use.is_batch:
@@ -109,12 +117,9 @@ def _block_choices(use: DimUse) -> list[Choice]:
     if not use.is_output:
         # Only reduced: padded if it is whole and tensor cores need it.
         return [padded]
-    choices: list[Choice] = []
-    # Rows of a matmul are padded by their tile.
-    is_rows = use.in_matmul and not use.is_last and not use.is_reduced
-    if _can_be_whole(use) and not is_rows:
-        choices.append(padded)
-    if use.extent > WHOLE or not choices:
+    choices: list[Choice] = [padded] if is_whole_choice(use) else []
+    least = WHOLE if use.in_matmul else WHOLE_RUN if use.is_last else 1
+    if use.extent > least or not choices:
         choices.append(None)
     return choices
 
