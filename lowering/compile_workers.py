@@ -58,13 +58,16 @@ def compile_all(
     seconds: float = DEFAULT_SECONDS,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     done: Callable[[CompileOutcome], object] | None = None,
+    deadline: float | None = None,
 ) -> list[CompileOutcome]:
     """
     Build all jobs, `workers` at a time (one a core), with outcomes in the jobs' order.
 
     `seconds` is a job's wall-clock limit, `memory_bytes` what its process, and each
     that this starts, may allocate. `done` is called with each outcome as it comes, from
-    the calling thread. However this ends, Ctrl-C included, no process is left behind.
+    the calling thread. Jobs that are not built at `deadline`, a `time.monotonic()`,
+    come out without a build. However this ends, Ctrl-C included, no process is left
+    behind.
     """
     listed = list(jobs)
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -79,7 +82,7 @@ def compile_all(
                 finished.put((index, process.build(listed[index])))
 
     count = min(workers or os.cpu_count() or 1, len(listed))
-    processes = [_CompileProcess(seconds, memory_bytes) for _ in range(count)]
+    processes = [_CompileProcess(seconds, memory_bytes, deadline) for _ in range(count)]
     threads = [threading.Thread(target=serve, args=(p,)) for p in processes]
     outcomes: dict[int, CompileOutcome] = {}
     try:
@@ -106,8 +109,11 @@ class _CompileProcess:
     Belongs to one thread, which enters it; `stop` may be called from another.
     """
 
-    def __init__(self, seconds: float, memory_bytes: int) -> None:
+    def __init__(
+        self, seconds: float, memory_bytes: int, deadline: float | None
+    ) -> None:
         self._seconds = seconds
+        self._deadline = deadline
         self._memory_bytes = memory_bytes
         # Guards what `stop` looks at: whether there is a process that may be killed.
         self._lock = threading.Lock()
@@ -139,6 +145,11 @@ class _CompileProcess:
         return CompileOutcome(job, built, reason, time.monotonic() - start)
 
     def _ask(self, job: CompileJob) -> str | None:
+        seconds = self._seconds
+        if self._deadline is not None:
+            seconds = min(seconds, self._deadline - time.monotonic())
+            if seconds <= 0:
+                return "no time was left to compile it"
         with self._lock:
             if self._stopped:
                 return "stopped"
@@ -154,12 +165,12 @@ class _CompileProcess:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
-        answer = _read_line(process, self._seconds)
+        answer = _read_line(process, seconds)
         if answer:
             return json.loads(answer)["error"]
         if self._stopped:
             return "stopped"
-        reason = f"compilation took more than {self._seconds:g} s"
+        reason = f"compilation took more than {seconds:.4g} s"
         if answer is not None:
             reason = f"the compiling process died ({self._how_it_died(process)})"
         self._end()

@@ -25,8 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require-gpu", action="store_true", help="fail if the kernel cannot run here"
     )
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="do not show what is being done"
+    )
+    _add_search_arguments(parser)
     chosen = parser.add_argument_group(
-        "choices", "What is not stated is chosen by a simple rule, which is reported."
+        "choices",
+        "With one of these nothing is searched: a simple rule chooses the others.",
     )
     chosen.add_argument(
         "--tile",
@@ -45,15 +50,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--swizzle", type=int, metavar="N", help="panel width of L2 rasterization"
     )
-    chosen.add_argument(
+    parser.add_argument(
         "--fast-math", action="store_true", help="approximate division and roots"
     )
 
 
+def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    search = parser.add_argument_group("search")
+    search.add_argument(
+        "--effort",
+        metavar="EFFORT",
+        help="quick, normal (the default) or full; rule searches nothing",
+    )
+    search.add_argument(
+        "--budget-seconds",
+        type=float,
+        metavar="S",
+        help="build no more candidates after this long; one is always built",
+    )
+    search.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="neither take results from the cache nor keep them there",
+    )
+    for part, what in (
+        ("superoptimize", "equal graphs"),
+        ("iterate", "tiling of tiles"),
+        ("layouts", "reasoning about layouts of tensor cores"),
+    ):
+        search.add_argument(
+            f"--no-{part}", action="store_true", help=f"leave out {what}, to measure it"
+        )
+
+
 def run(args: argparse.Namespace) -> int:
     """Return 0; whatever keeps a graph from being compiled is raised."""
-    from cleave.lowering.compilation.compilation import compile_graph
     from cleave.lowering.compilation.wanted import Wanted, stated_tiles
+    from cleave.lowering.search.effort import Ablation
+    from cleave.lowering.search.request import Request, compile_request
     from cleave.tools.compile_report import print_report
     from cleave.tools.graph_file import read_graph
     from cleave.tools.progress import progress
@@ -67,9 +101,16 @@ def run(args: argparse.Namespace) -> int:
         args.fast_math,
         args.require_gpu,
     )
+    request = Request(
+        wanted,
+        args.effort,
+        args.budget_seconds,
+        not args.no_cache,
+        Ablation(not args.no_superoptimize, not args.no_iterate, not args.no_layouts),
+    )
     graph = read_graph(args.file, args.graph)
-    with progress() as step:
-        compiled = compile_graph(graph, wanted, out_dir=args.out, progress=step)
+    with progress(quiet=args.quiet or args.json) as step:
+        compiled = compile_request(graph, request, out_dir=args.out, progress=step)
     if args.json:
         print(json.dumps(compiled.json(), indent=2))
     else:

@@ -1,14 +1,16 @@
 """The report of `cleave compile` for people."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from cleave.lowering.compilation.accuracy import NumericCheck
 from cleave.lowering.compilation.report import Report
+from cleave.lowering.search.report import SearchReport
+from cleave.tools.kernel_line import kernel_line
+from cleave.tools.search_report import search_lines
 
 WORD = 10
 """Columns of the words on the left."""
@@ -16,10 +18,11 @@ SHOWN = 3
 """Rejected configurations that are shown."""
 
 
-def print_report(report: Report, out_dir: Path | None) -> None:
+def print_report(report: Report | SearchReport, out_dir: Path | None) -> None:
     """Print it line by line, with the words on the left in bold on a terminal."""
     console = Console(highlight=False, soft_wrap=True)
-    lines = [*report_lines(report)]
+    is_search = isinstance(report, SearchReport)
+    lines = [*(search_lines(report) if is_search else report_lines(report))]
     if out_dir is not None:
         lines.append(("files", str(out_dir)))
     for word, text in lines:
@@ -40,7 +43,7 @@ def report_lines(report: Report) -> Iterator[tuple[str, str]]:
     if (more := len(report.rejected) - SHOWN) > 0:
         yield "", f"and {more} before"
     for kernel in report.kernels:
-        yield "kernel", _kernel(kernel)
+        yield "kernel", kernel_line(kernel)
     for fault in report.faults:
         yield "fault", fault
     yield "checked", _check(report.check)
@@ -48,21 +51,9 @@ def report_lines(report: Report) -> Iterator[tuple[str, str]]:
         yield "measured", f"{report.measured_ms:.4f} ms"
     else:
         yield "measured", f"no: {report.not_measured}"
+    for note in report.notes:
+        yield "note", note
     yield "took", ", ".join(f"{n} {s:.1f} s" for n, s in report.seconds.items())
-
-
-def _kernel(kernel: Mapping[str, Any]) -> str:
-    threads = f"{kernel['name']}: {kernel['threads']} threads"
-    if "registers" not in kernel:
-        smem = f"{kernel['dynamic_smem_bytes'] / 1024:.0f} KiB of SMEM"
-        return f"{threads}, {smem}; CUDA text only, for there is no nvcc"
-    registers = f"{kernel['registers']} registers"
-    if raised := kernel["raised_registers"]:
-        registers += f", raised to {raised} in consumers"
-    smem = (kernel["static_smem_bytes"] + kernel["dynamic_smem_bytes"]) / 1024
-    used = [family for family, count in kernel["instructions"].items() if count]
-    families = ", ".join(used) or "no tensor cores"
-    return f"{threads}, {registers}, {smem:.0f} KiB of SMEM; {families}"
 
 
 def _check(check: NumericCheck) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,22 +82,29 @@ def compile_graph(
     *,
     out_dir: Path | None = None,
     progress: Callable[[str], object] = lambda step: None,
+    notes: Sequence[str] = (),
 ) -> Compiled:
     """
     Compile a graph for the GPU of this machine, or without one as far as that goes.
 
-    `out_dir` is where all files are kept; `progress` is told what is done next. Raises
-    CompilationError, PassFailedException or OSError, with a message for the user.
+    `out_dir` is where all files are kept; `progress` is told what is done next; `notes`
+    go into the report. Raises CompilationError, PassFailedException or OSError, with a
+    message for the user.
     """
-    return _Compilation(graph, wanted, progress).compile(out_dir)
+    return _Compilation(graph, wanted, progress, notes).compile(out_dir)
 
 
 class _Compilation:
     def __init__(
-        self, graph: GraphOp, wanted: Wanted, progress: Callable[[str], object]
+        self,
+        graph: GraphOp,
+        wanted: Wanted,
+        progress: Callable[[str], object],
+        notes: Sequence[str],
     ) -> None:
         self.wanted = wanted
         self.progress = progress
+        self.notes = notes
         self.rejected: list[Rejection] = []
         self.seconds: dict[str, float] = {}
         self.device: Device | None = None
@@ -276,6 +283,7 @@ class _Compilation:
             rejected=self.rejected,
             versions=versions(nvcc_version(nvcc) if nvcc else None),
             seconds=self.seconds,
+            notes=self.notes,
         )
 
     @contextmanager

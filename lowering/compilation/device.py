@@ -43,7 +43,7 @@ class NoDeviceError(Exception):
     """No GPU that kernels can run on; the message says what is missing."""
 
 
-class DoesNotFitError(Exception):
+class DoesNotFitError(ValueError):
     """A graph whose tensors are too large for the memory of the GPU."""
 
 

@@ -34,7 +34,8 @@ class Report:
     `sizes` has None for a dim that is only known at run time. `kernels` are the reports
     of `cleave.lowering.kernel_report`, or less of each where there is no nvcc; `faults`
     says why they are slower than planned. `device` is None without a GPU.
-    `measured_ms` is None where `not_measured` says why.
+    `measured_ms` is None where `not_measured` says why. `notes` say what else there is
+    to know, such as why nothing was searched.
     """
 
     graph: str
@@ -53,6 +54,7 @@ class Report:
     rejected: Sequence[Rejection]
     versions: Mapping[str, str]
     seconds: Mapping[str, float]
+    notes: Sequence[str] = ()
 
     @property
     def choice(self) -> str:
@@ -82,7 +84,7 @@ class Report:
                 "errors": list(check.errors),
                 "allowed": list(check.allowed),
             },
-            "predicted_ms": None,  # there is no cost model yet
+            "predicted_ms": None,  # the rule has no cost model
             "measured_ms": self.measured_ms,
             "not_measured": self.not_measured,
             "hardware": {"name": self.hardware.name, "arch": self.hardware.arch},
@@ -93,6 +95,7 @@ class Report:
                 {**_choice(each.configuration), "reason": each.reason}
                 for each in self.rejected
             ],
+            "notes": list(self.notes),
             "versions": dict(self.versions),
             "seconds": {name: round(s, 3) for name, s in self.seconds.items()},
         }

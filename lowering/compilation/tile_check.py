@@ -57,15 +57,13 @@ def check_tiles(graph: GraphOp, program: TileProgram) -> NumericCheck:
         return checked
     with_tails = sizes_with_tails(graph, configuration)
     bound = graph.clone()
-    _bind(bound, with_tails, graph.symbol_names)
+    bind(bound, with_tails, graph.symbol_names)
     program = schedule(prepare(bound), configuration)
     tails = _Execution(graph, with_tails).check(program.plan)
     return tails if tails.reasons else checked
 
 
-def check_plan(
-    graph: GraphOp, plan: PlanOp, sizes: Mapping[str, int]
-) -> NumericCheck:
+def check_plan(graph: GraphOp, plan: PlanOp, sizes: Mapping[str, int]) -> NumericCheck:
     """Execute a plan for a graph on sizes on which it means the same."""
     return _Execution(graph, sizes).check(plan)
 
@@ -96,7 +94,7 @@ class _Execution:
     def check(self, plan: PlanOp) -> NumericCheck:
         """A plan for this graph against it."""
         plan = plan.clone()
-        _bind(plan, self.sizes, self.graph.symbol_names)
+        bind(plan, self.sizes, self.graph.symbol_names)
         reasons: list[str] = []
         errors: list[float] = []
         allowed: list[float] = []
@@ -146,7 +144,7 @@ def draw(
     return np.abs(values) if drawing.positive else values
 
 
-def _bind(op: Any, sizes: Mapping[str, int], names: Sequence[str]) -> None:
+def bind(op: Any, sizes: Mapping[str, int], names: Sequence[str]) -> None:
     """Replace what a graph or plan says of these symbols by their sizes."""
     kept = [fact for fact in op.facts if not fact.names & {*names}]
     kept += [Fact(symbol(name), "=", sizes[name]) for name in names]

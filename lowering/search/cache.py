@@ -2,9 +2,10 @@
 Results on disk: a graph that was compiled before is not compiled again.
 
 An entry is a folder by the hash of everything that the result depends on: the graph
-with its sizes, the GPU and its kind, versions, and what was asked for. It appears
-complete or not at all (it is renamed into place) and under a lock, so that processes do
-not disturb each other. An entry that does not load is removed and made again.
+with its sizes, the GPU and its kind, versions, Cleave's own source, and what was asked
+for. It appears complete or not at all (it is renamed into place) and under a lock, so
+that processes do not disturb each other. An entry of which a file is missing or has
+changed is removed and made again.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ import shutil
 import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from cleave.lowering.built_plan import BuiltPlan, BuiltPlanError, load_built
+import cleave
+from cleave.lowering.built_plan import MANIFEST, BuiltPlan, BuiltPlanError, load_built
+from cleave.lowering.search.candidates import Step
+from cleave.lowering.search.report import SearchReport
 
 RECORD = "compiled.json"
+BUILT = (MANIFEST, "kernel_*.*")
+"""The names of the files of a build, which may be among those of others."""
 FOLDER_VARIABLE = "CLEAVE_CACHE_DIR"
 LOCK_SECONDS = 600
 
@@ -41,6 +48,21 @@ def cache_key(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+@cache
+def source_digest() -> str:
+    """A hash of Cleave's source, which changes more often than its version."""
+    digest = hashlib.sha256()
+    package = Path(cleave.__file__).parent
+    files: list[str] = []
+    for folder, _, names in os.walk(package, followlinks=True):
+        files += [f"{folder}/{n}" for n in names if not n.endswith((".pyc", ".swp"))]
+    for file in sorted(files):
+        with suppress(FileNotFoundError):  # of an editor
+            digest.update(f"{Path(file).relative_to(package)}\0".encode())
+            digest.update(Path(file).read_bytes())
+    return digest.hexdigest()
+
+
 class Entry:
     """One entry of the cache, which may not be there yet."""
 
@@ -49,15 +71,19 @@ class Entry:
         self.folder = self.root / key
 
     @contextmanager
-    def locked(self) -> Generator[None]:
+    def locked(self, progress: Step = lambda step: None) -> Generator[None]:
         """
         Hold the entry against other processes. Where the disk is read-only or the lock
         does not become free, go on without: renaming keeps entries whole all the same.
         """
-        lock = FileLock(f"{self.folder}.lock", timeout=LOCK_SECONDS)
+        lock = FileLock(f"{self.folder}.lock")
         with suppress(OSError, Timeout):
             self.root.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                progress("wait for a process that compiles the same")
+                lock.acquire(timeout=LOCK_SECONDS)
         try:
             yield
         finally:
@@ -67,10 +93,12 @@ class Entry:
         """The record and the build of an entry; None if there is no sound one."""
         try:
             record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
+            if _digests(self.folder) != record["files"]:
+                raise ValueError("a file has changed")
+            SearchReport.of_json(record["report"])
             return record, load_built(self.folder)
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError, BuiltPlanError):
+        except (OSError, ValueError, TypeError, LookupError, BuiltPlanError):
+            # What is there, if anything, is not what was stored.
             shutil.rmtree(self.folder, ignore_errors=True)
         return None
 
@@ -80,12 +108,25 @@ class Entry:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             scratch = Path(tempfile.mkdtemp(dir=self.root))
-            shutil.copytree(build, scratch, dirs_exist_ok=True)
-            (scratch / RECORD).write_text(json.dumps(record), encoding="utf-8")
+            for pattern in BUILT:
+                for file in build.glob(pattern):
+                    shutil.copy(file, scratch)
+            text = json.dumps({**record, "files": _digests(scratch)})
+            (scratch / RECORD).write_text(text, encoding="utf-8")
             shutil.rmtree(self.folder, ignore_errors=True)
             scratch.rename(self.folder)
         except OSError as error:
+            return f"not kept in the cache: {error.strerror or error}"
+        finally:
             if scratch is not None:
                 shutil.rmtree(scratch, ignore_errors=True)
-            return f"not kept in the cache: {error.strerror or error}"
         return None
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Hashes of the files of a build, by name."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.iterdir()
+        if path.is_file() and path.name != RECORD
+    }

@@ -43,6 +43,8 @@ class PlannedCandidate:
     """What was chosen for each of its kernels."""
     graphs: Sequence[str]
     """The IR of the graphs that its kernels compute."""
+    pieces: Sequence[GraphOp]
+    """The same."""
     predicted_ms: float
     is_unfused: bool
 
@@ -184,6 +186,7 @@ def _add(
             source,
             schedules,
             [str(graph) for graph in candidate.graphs],
+            candidate.graphs,
             candidate.seconds * 1e3,
             _is_unfused(candidate),
         )

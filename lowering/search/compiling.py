@@ -16,14 +16,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering.built_plan import BuiltPlan
+from cleave.lowering.built_plan import BuiltPlan, load_built
 from cleave.lowering.compilation.building import tilelang_is_installed
 from cleave.lowering.compilation.compiled import Compiled
 from cleave.lowering.compilation.device import Device, NoDeviceError, current_device
 from cleave.lowering.compilation.report import versions
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware, load_hardware
-from cleave.lowering.search.cache import Entry, cache_key
+from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
 from cleave.lowering.search.candidates import (
     Candidates,
     PlannedCandidate,
@@ -31,6 +31,7 @@ from cleave.lowering.search.candidates import (
 )
 from cleave.lowering.search.effort import DEFAULT_EFFORT, EFFORTS, Ablation
 from cleave.lowering.search.floor import floor_ms
+from cleave.lowering.search.folder import clear_folder, write_folder
 from cleave.lowering.search.report import SearchReport, TrialReport
 from cleave.lowering.search.tuning import Trial, Tuning, tune
 from cleave.lowering.toolchain import find_nvcc, nvcc_version
@@ -58,10 +59,6 @@ class SearchOptions:
         if self.effort not in EFFORTS:
             known = ", ".join(EFFORTS)
             raise CompilationError(f"effort is '{self.effort}', not one of {known}")
-        if self.budget_seconds is not None and self.budget_seconds <= 0:
-            raise CompilationError(
-                f"budget-seconds is {self.budget_seconds:g}, but it is more than 0"
-            )
 
 
 def compile_by_search(
@@ -117,6 +114,7 @@ class _SearchCompilation:
 
     def compile(self, out_dir: Path | None) -> Compiled:
         folder = out_dir or Path(mkdtemp(prefix="cleave-"))
+        clear_folder(folder)
         try:
             compiled = self._compiled(folder)
         except BaseException:
@@ -132,10 +130,12 @@ class _SearchCompilation:
         if not self.options.use_cache:
             record, build = self._searched(folder)
             return self._finished(record, build, folder)
-        with entry.locked():
+        with entry.locked(self.progress):
             if (kept := entry.load()) is not None:
                 record, built = kept
                 shutil.copytree(entry.folder, folder, dirs_exist_ok=True)
+                (folder / RECORD).unlink()
+                record["report"]["notes"].append(f"from the cache: {entry.folder}")
                 return self._finished(record, built, folder)
             record, built = self._searched(folder)
             if (problem := entry.store(record, built.folder)) is not None:
@@ -149,7 +149,9 @@ class _SearchCompilation:
             "device": self.device.name if self.device else None,
             "arch": self.hardware.arch,
             "versions": self.versions,
+            "source": source_digest(),
             "effort": options.effort,
+            "budget_seconds": options.budget_seconds,
             "fast_math": options.fast_math,
             "ablation": vars(options.ablation),
         }
@@ -201,9 +203,6 @@ class _SearchCompilation:
     def _finished(
         self, record: dict[str, Any], built: BuiltPlan, folder: Path
     ) -> Compiled:
-        from cleave.lowering.built_plan import load_built
-        from cleave.lowering.search.folder import write_folder
-
         report = SearchReport.of_json(record["report"])
         write_folder(folder, record["stages"], record["source"], report)
         runnable: CompiledGraph | None = None

@@ -27,6 +27,8 @@ EFFORTS: Mapping[str, Effort] = {
     "full": Effort("inputs", 8, 32, 60),
 }
 DEFAULT_EFFORT = "normal"
+RULE = "rule"
+"""No search, but the configuration of a simple rule."""
 
 
 @dataclass(frozen=True)

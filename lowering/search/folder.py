@@ -15,20 +15,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cleave.lowering.compilation.building import MODULE
-from cleave.lowering.compilation.folder import REPORT
+from cleave.lowering.compilation.folder import REPORT, WRITTEN
 from cleave.lowering.search.html import html
 from cleave.lowering.search.report import SearchReport
 
-STAGES = "[0-9][0-9]_*.mlir"
 HTML = "report.html"
+
+
+def clear_folder(folder: Path) -> None:
+    """Make a folder, without what an earlier compilation wrote there; or OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for pattern in (*WRITTEN, HTML):
+        for old in folder.glob(pattern):
+            old.unlink()
 
 
 def write_folder(
     folder: Path, stages: Mapping[str, str], source: str, report: SearchReport
 ) -> None:
     """Write what is not there yet beside a build. Raises OSError."""
-    for old in folder.glob(STAGES):
-        old.unlink()
     for number, (name, text) in enumerate(stages.items()):
         (folder / f"{number:02}_{name}.mlir").write_text(text, encoding="utf-8")
     (folder / MODULE).write_text(source, encoding="utf-8")

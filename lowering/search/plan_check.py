@@ -27,15 +27,19 @@ def check_on_small_sizes(graph: GraphOp, plan: PlanOp) -> NumericCheck:
 
     Raises ExecutionError if no sizes are small enough.
     """
+    return check_plan(graph, plan, small_sizes(graph, plan))
+
+
+def small_sizes(graph: GraphOp, plan: PlanOp) -> dict[str, int]:
+    """The smallest sizes of the symbols for which a plan means the same."""
     relations = Relations.of(plan)
     original = GraphSizes.of(graph)
     signed = SignedParams.of(graph, original.sizes)
     wanted = relations.at(original.sizes)
-    sizes = original.shrunk(
+    return original.shrunk(
         relations.candidates,
         lambda sizes: signed.keep(sizes) and relations.at(sizes) == wanted,
     )
-    return check_plan(graph, plan, sizes)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.search.candidates import PlannedCandidate, Step
+from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes
 
 if TYPE_CHECKING:
@@ -85,13 +86,14 @@ def tune(
     _build(trials, hardware, folder, deadline, progress)
     tuning.seconds["build"] = time.monotonic() - start
     start = time.monotonic()
-    check = _device_check(graph) if on_device else None
+    check = DeviceCheck(graph, GraphSizes.of(graph).sizes) if on_device else None
+    gate = GraphGate(graph)
     for trial in trials:
         if check is not None:
             _check_on_device(trial, check, progress)
         elif not trial.is_out:
             _check_in_numpy(graph, trial, progress)
-            if not trial.is_out:
+            if not trial.is_out and _passes(gate, trial, progress):
                 break  # the others would only be slower, by all that is known
     tuning.seconds["check"] = time.monotonic() - start
     right = [trial for trial in trials if trial.check and not trial.is_out]
@@ -102,16 +104,21 @@ def tune(
         )
     if check is not None:
         start = time.monotonic()
-        progress(f"measure {len(right)} kernels")
+        progress(f"measure: {len(right)} plans")
         _measure(right, check, repeats)
         tuning.seconds["measure"] = time.monotonic() - start
         right.sort(key=lambda trial: trial.measured_ms or float("inf"))
+        progress(f"measure: the best takes {right[0].measured_ms or 0:.4f} ms")
+        right = [next((t for t in right if _passes(gate, t, progress)), right[0])]
     tuning.chosen = right[0]
     return tuning
 
 
-def _device_check(graph: GraphOp) -> DeviceCheck:
-    return DeviceCheck(graph, GraphSizes.of(graph).sizes)
+def _passes(gate: GraphGate, trial: Trial, progress: Step) -> bool:
+    """Whether a plan may win, which the numerical gate decides."""
+    progress(f"check: plan {trial.number} on adversarial inputs")
+    trial.reason = gate.reason(trial.candidate.pieces)
+    return not trial.is_out
 
 
 def _build(
@@ -133,11 +140,14 @@ def _build(
     def done(outcome: CompileOutcome) -> None:
         nonlocal finished
         finished += 1
-        progress(f"build: {finished} of {len(jobs)}")
+        progress(f"build: {finished} of {len(jobs)}, best by the model {best:.4f} ms")
 
+    best = min(trial.candidate.predicted_ms for trial in trials)
     progress(f"build: 0 of {len(jobs)}")
-    left = JOB_SECONDS if deadline is None else max(1.0, deadline - time.monotonic())
-    outcomes = compile_all(jobs, seconds=min(JOB_SECONDS, left), done=done)
+    outcomes = compile_all(jobs, seconds=JOB_SECONDS, done=done, deadline=deadline)
+    if deadline is not None and not any(outcome.built for outcome in outcomes):
+        progress("build: the best plan by the model, for no time was left")
+        outcomes[:1] = compile_all(jobs[:1], seconds=JOB_SECONDS)
     for trial, outcome in zip(trials, outcomes, strict=True):
         trial.built = outcome.built
         if outcome.built is None:
@@ -152,7 +162,7 @@ def _build(
 
 
 def _check_in_numpy(graph: GraphOp, trial: Trial, progress: Step) -> None:
-    progress(f"check plan {trial.number} in NumPy")
+    progress(f"check: plan {trial.number} in NumPy")
     try:
         trial.check = check_on_small_sizes(graph, trial.candidate.plan)
     except ExecutionError as error:
@@ -166,7 +176,7 @@ def _check_on_device(trial: Trial, check: DeviceCheck, progress: Step) -> None:
 
     if trial.built is None or trial.is_out:
         return
-    progress(f"check plan {trial.number} on the GPU")
+    progress(f"check: plan {trial.number} on the GPU")
     try:
         trial.runnable = load_compiled(trial.built)
         trial.check = check.check(trial.runnable)
@@ -186,13 +196,13 @@ def _measure(trials: Sequence[Trial], check: DeviceCheck, repeats: int) -> None:
     from cleave.lowering.timing import TimingError, time_alternating
 
     calls: dict[str, Callable[[], object]] = {}
-    for trial in trials:
-        if trial.runnable is not None:
-            out = trial.runnable(*check.inputs)
-            calls[str(trial.number)] = _call(trial.runnable, check, out)
     try:
+        for trial in trials:
+            if trial.runnable is not None:
+                out = trial.runnable(*check.inputs)
+                calls[str(trial.number)] = _call(trial.runnable, check, out)
         timings = time_alternating(calls, repeats=repeats)
-    except TimingError as error:
+    except (TimingError, RuntimeError) as error:
         raise CompilationError(str(error)) from error
     for trial in trials:
         if (timing := timings.get(str(trial.number))) is not None:

@@ -37,7 +37,7 @@ def cleave_compile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def run(text: str | bytes, *arguments: str) -> CompletedProcess[str]:
         file = tmp_path / "input.mlir"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        command = ["compile", str(file), *arguments]
+        command = ["compile", str(file), "--effort=rule", "--quiet", *arguments]
         status = main.main(command)
         out, err = capsys.readouterr()
         return CompletedProcess(command, status, out, err.replace(f"{tmp_path}/", ""))
@@ -118,6 +118,7 @@ def test_json_is_one_object_with_all_that_is_known(cleave_compile: Run) -> None:
         "kernels",
         "faults",
         "rejected",
+        "notes",
         "versions",
         "seconds",
         "kernel_source",
@@ -205,6 +206,9 @@ def test_standard_input_is_a_file(
         (["--threads", "many"], "argument --threads: invalid int value: 'many'"),
         (["--graph", "matmule"], "no graph 'matmule': did you mean matmul?"),
         (["--fastest"], "unrecognized arguments: --fastest"),
+        (["--effort=more"], "effort is 'more', not one of quick, normal, full, rule"),
+        (["--budget-seconds=0"], "budget-seconds is 0, but it is more than 0"),
+        (["--budget-seconds=nan"], "budget-seconds is nan, but it is more than 0"),
         (
             ["--require-gpu"],
             "a GPU is required: no CUDA device: there is no NVIDIA driver",

@@ -1,0 +1,89 @@
+"""What a user asks of a compilation, and the way that is taken for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.lowering.compilation.compilation import compile_graph
+from cleave.lowering.compilation.compiled import Compiled
+from cleave.lowering.compilation.wanted import CompilationError, Wanted
+from cleave.lowering.search.compiling import SearchOptions, compile_by_search
+from cleave.lowering.search.effort import DEFAULT_EFFORT, EFFORTS, RULE, Ablation
+from cleave.lowering.toolchain import find_nvcc
+
+STATED = ("tile", "reduce", "threads", "stages", "swizzle")
+
+
+@dataclass(frozen=True)
+class Request:
+    """
+    A compilation as it is asked for. `effort` is one of EFFORTS, or RULE for the one
+    configuration of a simple rule; None is DEFAULT_EFFORT where that is possible.
+    """
+
+    wanted: Wanted = field(default_factory=Wanted)
+    effort: str | None = None
+    budget_seconds: float | None = None
+    use_cache: bool = True
+    ablation: Ablation = field(default_factory=Ablation)
+
+    def __post_init__(self) -> None:
+        if self.effort not in (None, RULE, *EFFORTS):
+            known = ", ".join((*EFFORTS, RULE))
+            raise CompilationError(f"effort is '{self.effort}', not one of {known}")
+        if self.budget_seconds is not None and not self.budget_seconds > 0:
+            raise CompilationError(
+                f"budget-seconds is {self.budget_seconds:g}, but it is more than 0"
+            )
+
+    def why_by_rule(self, graph: GraphOp) -> str | None:
+        """Why nothing is searched for this graph; None if it is, "" if it is plain."""
+        stated = [name for name in STATED if getattr(self.wanted, name) is not None]
+        if self.effort == RULE:
+            return ""
+        if stated:
+            stated_names = ", ".join(stated)
+            return f"not searched, for {stated_names} is stated" if self.effort else ""
+        if unbound := _unbound(graph):
+            names = ", ".join(unbound)
+            return f"not searched, for {names} is only known at run time"
+        if self.effort is None and find_nvcc() is None:
+            return "not searched, for there is no nvcc to build candidates with"
+        return None
+
+
+def compile_request(
+    graph: GraphOp,
+    request: Request,
+    *,
+    out_dir: Path | None = None,
+    progress: Callable[[str], object] = lambda step: None,
+) -> Compiled:
+    """
+    Compile a graph for the GPU of this machine, or without one as far as that goes.
+
+    `out_dir` is where all files are kept; `progress` is told what is done next. Raises
+    CompilationError, PassFailedException or OSError, with a message for the user.
+    """
+    if (why := request.why_by_rule(graph)) is not None:
+        notes = [why] if why else []
+        return compile_graph(
+            graph, request.wanted, out_dir=out_dir, progress=progress, notes=notes
+        )
+    options = SearchOptions(
+        effort=request.effort or DEFAULT_EFFORT,
+        budget_seconds=request.budget_seconds,
+        fast_math=request.wanted.fast_math,
+        require_gpu=request.wanted.require_gpu,
+        use_cache=request.use_cache,
+        ablation=request.ablation,
+    )
+    return compile_by_search(graph, options, out_dir=out_dir, progress=progress)
+
+
+def _unbound(graph: GraphOp) -> list[str]:
+    binding = graph.facts.binding
+    return [n for n in graph.symbol_names if not isinstance(binding.get(n), int)]

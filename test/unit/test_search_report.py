@@ -1,0 +1,125 @@
+"""The report of a search: JSON and back, lines for people, and a page."""
+
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from cleave.lowering.search.html import html
+from cleave.lowering.search.report import SearchReport, TrialReport
+from cleave.tools.progress import Display
+from cleave.tools.search_report import search_lines
+
+TRIAL = TrialReport(0, ["tile M=64 <fast>"], 0.5, 0.4, 0.25, None, False)
+OUT = TrialReport(1, ["tile M=32"], 0.75, None, None, "wrong <numbers>", True)
+REPORT = SearchReport(
+    graph="g",
+    sizes={"M": 4},
+    effort="quick",
+    hardware={"name": "NVIDIA H200", "arch": "sm_90a"},
+    device="NVIDIA H200",
+    chosen=["tile M=64 <fast>"],
+    chosen_graphs=["algebra.graph"],
+    chosen_number=0,
+    kernels=[],
+    faults=["it spills"],
+    checked="device",
+    checked_sizes={"M": 2},
+    max_error=0.25,
+    allowed_error=0.5,
+    predicted_ms=0.5,
+    measured_ms=0.4,
+    not_measured=None,
+    unfused_ms=0.8,
+    floor_ms=0.2,
+    candidates=2,
+    evaluated=1234,
+    pruned={"too little SMEM": 12, **{f"rule {n}": n for n in range(1, 7)}},
+    trials=[TRIAL, OUT],
+    notes=["a note"],
+    versions={"cleave": "1"},
+    seconds={"search": 1.0},
+)
+PLAN = """itgraph.plan @g {
+  %0 = itgraph.kernel (i_M = 0 to M)
+      ins (%x_1 = %x[0] tile [<b>])
+"""
+
+
+def test_json_and_back() -> None:
+    assert SearchReport.of_json(REPORT.json()).json() == REPORT.json()
+    with pytest.raises(TypeError):
+        SearchReport.of_json({"trials": []})
+
+
+def test_lines() -> None:
+    assert list(search_lines(REPORT)) == [
+        ("graph", "@g with M = 4"),
+        ("GPU", "NVIDIA H200"),
+        (
+            "searched",
+            "2 graphs and sequences of kernels, 1,234 schedules, 2 plans, 1 measured",
+        ),
+        ("chosen", "tile M=64 <fast>"),
+        ("fault", "it spills"),
+        (
+            "checked",
+            "on the GPU with M = 2: relative error 0.25 to float64, allowed 0.5",
+        ),
+        ("predicted", "0.5000 ms"),
+        ("measured", "0.4000 ms, unfused 0.8000 ms"),
+        ("floor", "0.2000 ms, 50% of it"),
+        ("rejected", "1 plan: wrong <numbers>"),
+        ("left out", "12 schedules: too little SMEM"),
+        ("", "6 schedules: rule 6"),
+        ("", "5 schedules: rule 5"),
+        ("", "4 schedules: rule 4"),
+        ("", "3 schedules: rule 3"),
+        ("", "3 for 2 more reasons"),
+        ("note", "a note"),
+        ("took", "search 1.0 s"),
+    ]
+
+
+class Texts(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_has_all_texts_escaped() -> None:
+    stages = {"input": "algebra.graph <i>", "select-schedules": PLAN}
+    page = Texts()
+    page.feed(html(REPORT, stages, "def kernel(): a < <script>"))
+    for text in (
+        "tile M=64 <fast>",
+        "wrong <numbers>",
+        "algebra.graph <i>",
+        "a < <script>",
+        "threadblocks over i_M = 0 to M",
+        "tile [<b>]",
+    ):
+        assert text in page.text
+    assert not {"fast", "numbers", "i", "b", "script"} & page.tags
+    assert {"table", "pre", "div"} <= page.tags
+
+
+def test_the_display_keeps_phases_in_order() -> None:
+    display = Display()
+    for step in ("search", "build: 0 of 2", "build: 1 of 2", "check: plan 0"):
+        display.step(step)
+    console = Console(width=80, record=True)
+    console.print(display)
+    lines = console.export_text().splitlines()
+    assert [line.split(" s  ")[1].strip() for line in lines] == [
+        "search",
+        "build",
+        "check  plan 0",
+    ]

@@ -1,0 +1,74 @@
+"""The report of a search for people."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from cleave.lowering.search.report import SearchReport
+from cleave.tools.kernel_line import kernel_line
+
+SHOWN = 5
+"""How many reasons for which schedules were left out are shown."""
+
+
+def search_lines(report: SearchReport) -> Iterator[tuple[str, str]]:
+    """What there is to say, each under a word; more lines on it have none."""
+    sizes = ", ".join(f"{name} = {size}" for name, size in report.sizes.items())
+    yield "graph", f"@{report.graph}" + (f" with {sizes}" if sizes else "")
+    yield "GPU", report.device or f"none here; compiled for {report.hardware['name']}"
+    built = sum(trial.measured_ms is not None for trial in report.trials)
+    tried = f"{len(report.trials)} plans" + (f", {built} measured" if built else "")
+    yield (
+        "searched",
+        f"{report.candidates} graphs and sequences of kernels, "
+        f"{report.evaluated:,} schedules, {tried}",
+    )
+    yield from _under("chosen", report.chosen)
+    yield from _under("kernel", map(kernel_line, report.kernels))
+    yield from _under("fault", report.faults)
+    yield "checked", _check(report)
+    yield from _times(report)
+    rejected = Counter(trial.reason for trial in report.trials if trial.reason)
+    reasons = [
+        f"{number} plan{'s' if number > 1 else ''}: {reason}"
+        for reason, number in rejected.most_common()
+    ]
+    yield from _under("rejected", reasons)
+    pruned = sorted(report.pruned.items(), key=lambda each: -each[1])
+    left_out = [f"{number:,} schedules: {rule}" for rule, number in pruned[:SHOWN]]
+    if rest := pruned[SHOWN:]:
+        left_out.append(f"{sum(n for _, n in rest):,} for {len(rest)} more reasons")
+    yield from _under("left out", left_out)
+    yield from _under("note", report.notes)
+    yield "took", ", ".join(f"{n} {s:.1f} s" for n, s in report.seconds.items())
+
+
+def _under(word: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines):
+        yield "" if number else word, line
+
+
+def _times(report: SearchReport) -> Iterator[tuple[str, str]]:
+    yield "predicted", f"{report.predicted_ms:.4f} ms"
+    measured = report.measured_ms
+    if measured is None:
+        yield "measured", f"no: {report.not_measured}"
+    else:
+        beside = f", unfused {report.unfused_ms:.4f} ms" if report.unfused_ms else ""
+        yield "measured", f"{measured:.4f} ms{beside}"
+    if report.floor_ms is not None:
+        time, how = (measured, "") if measured else (report.predicted_ms, " predicted")
+        part = f", {report.floor_ms / time:.0%} of it{how}" if time else ""
+        yield "floor", f"{report.floor_ms:.4f} ms{part}"
+
+
+def _check(report: SearchReport) -> str:
+    how = {
+        "numpy-tiles": "in NumPy, tile by tile (not on a GPU)",
+        "device": "on the GPU",
+    }[report.checked]
+    sizes = ", ".join(f"{name} = {size}" for name, size in report.checked_sizes.items())
+    on = f" with {sizes}" if sizes else ""
+    return (
+        f"{how}{on}: relative error {report.max_error:.2g} to float64, "
+        f"allowed {report.allowed_error:.2g}"
+    )
