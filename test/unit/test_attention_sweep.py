@@ -1,0 +1,226 @@
+"""
+The attention sweep on reduced shapes, tile by tile in NumPy, and what holds exactly.
+
+Every kernel of the sweep is scheduled, with its lengths left open; each then runs on
+lengths and numbers of heads that take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from bench.attention_cases import (
+    HEADS,
+    LENGTHS,
+    MASKS,
+    AttentionCase,
+    AttentionKernel,
+    cases,
+    kernels,
+)
+from bench.attention_check import (
+    check,
+    families_of,
+    graph_of,
+    inputs_of,
+)
+from cleave.dialects.itgraph import PlanOp
+from cleave.lowering.compilation.configuration import Configuration
+from cleave.lowering.compilation.pipeline import prepare, schedule
+from cleave.lowering.numpy_itgraph import execute_plan
+
+CPU = torch.device("cpu")
+WINDOW = 20
+REDUCED_DIMS = {64: 16, 72: 24, 80: 40, 96: 32, 128: 48, 192: 64, 256: 80}
+"""Head dims, those that tensor cores take and those that need padding."""
+REDUCED_LENGTHS = ((1, 1), (3, 49), (14, 27), (31, 32), (32, 31), (64, 32), (33, 33))
+"""With tiles of 32 queries and 16 keys, like `LENGTHS` with 128 and 64."""
+REDUCED_HEADS = {"MHA": (2, 1), "GQA 9:3": (2, 3), "GQA 32:8": (2, 4), "MQA": (1, 3)}
+TILES = {"N": 1, "G": 1, "M": 32}
+
+
+@dataclass(frozen=True)
+class ReducedKernel(AttentionKernel):
+    """A kernel of the sweep with small head dims and tiles."""
+
+    def configuration(self) -> Configuration:
+        tile = dict(TILES)
+        for name, dim in (("D", self.qk_dim), ("E", self.v_dim)):
+            if dim % 16:
+                tile[name] = dim + -dim % 16
+        return Configuration(tile, {"L": 16})
+
+
+class ReducedCase(AttentionCase):
+    """A case of the sweep with fewer heads."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        key_heads, group = REDUCED_HEADS[self.heads]
+        return {"N": key_heads, "G": group, "M": self.queries, "L": self.keys}
+
+
+def reduced(kernel: AttentionKernel) -> ReducedKernel:
+    dims = REDUCED_DIMS[kernel.qk_dim], REDUCED_DIMS[kernel.v_dim]
+    return ReducedKernel(kernel.element, kernel.mask, *dims, window=WINDOW)
+
+
+@cache
+def plan_of(kernel: ReducedKernel) -> PlanOp:
+    return schedule(prepare(graph_of(kernel.graph())), kernel.configuration()).plan
+
+
+@dataclass(frozen=True)
+class Run:
+    """A kernel on the sizes of a case; results are tensors, as from a device."""
+
+    case: AttentionCase
+
+    def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        arrays = [tensor.double().numpy() for tensor in inputs]
+        plan = plan_of(self.kernel)
+        with np.errstate(all="ignore"):
+            results = execute_plan(
+                plan, arrays, self.case.sizes, "rounded", order="random"
+            )
+        return [torch.tensor(result.astype(np.float64)) for result in results]
+
+    @property
+    def kernel(self) -> ReducedKernel:
+        assert isinstance(self.case.kernel, ReducedKernel)
+        return self.case.kernel
+
+
+SWEEP = list(enumerate(cases()))
+
+
+def sampled() -> list[tuple[int, AttentionCase]]:
+    """Two cases a kernel, of which each has other lengths and heads."""
+    turns = len(HEADS) * len(LENGTHS)
+    return [
+        SWEEP[number * turns + (offset + 9 * number) % turns]
+        for number in range(len(SWEEP) // turns)
+        for offset in (0, 15)
+    ]
+
+
+def reduced_case(case: AttentionCase) -> AttentionCase:
+    index = LENGTHS.index((case.queries, case.keys))
+    queries, keys = REDUCED_LENGTHS[index]
+    return ReducedCase(reduced(case.kernel), case.heads, queries, keys)
+
+
+def test_the_sweep_has_every_combination_once():
+    assert len(SWEEP) == len({case.name for _, case in SWEEP}) == 1960
+    lengths = {(case.queries, case.keys) for _, case in sampled()}
+    pairs = {(case.kernel.mask, case.heads) for _, case in sampled()}
+    assert lengths == {*LENGTHS}
+    assert pairs == {*product(MASKS, HEADS)}
+
+
+@pytest.mark.parametrize(
+    ("number", "case"), sampled(), ids=lambda value: getattr(value, "name", None)
+)
+def test_attention_is_right(number: int, case: AttentionCase):
+    small = reduced_case(case)
+    inputs = inputs_of(small, families_of(small, number), CPU, seed=number)
+    assert "amplitude 1" in inputs
+    for family, tensors in inputs.items():
+        checked = check(small, Run(small), family, tensors)
+        assert checked.reasons == []
+
+
+@pytest.mark.parametrize("kernel", [*kernels()], ids=lambda kernel: kernel.name)
+def test_every_kernel_is_scheduled_with_open_lengths(kernel: AttentionKernel):
+    program = schedule(prepare(graph_of(kernel.graph())), kernel.configuration())
+    assert {"N", "G", "M", "L"} <= {*program.plan.symbol_names}
+    assert "T.dynamic" in program.source(fast_math=False)
+
+
+################################################################################
+# Without tolerance                                                            #
+################################################################################
+
+
+def random_inputs(case: AttentionCase, seed: int = 0) -> list[torch.Tensor]:
+    return inputs_of(case, ["amplitude 3"], CPU, seed)["amplitude 3"]
+
+
+def same(a: Sequence[torch.Tensor], b: Sequence[torch.Tensor]) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+@pytest.mark.parametrize("mask", ["causal", "window"])
+@pytest.mark.parametrize(("queries", "keys"), [(40, 50), (50, 20)])
+def test_masked_keys_and_values_change_nothing(
+    element: str, mask: str, queries: int, keys: int
+):
+    kernel = ReducedKernel(element, mask, 24, 16, window=WINDOW)  # pyright: ignore[reportArgumentType]
+    case = ReducedCase(kernel, "GQA 9:3", queries, keys)
+    q, k, v = random_inputs(case)
+    before = Run(case)(q, k, v)
+    for key in (3, keys // 2, keys - 1):
+        changed_k, changed_v = k.clone(), v.clone()
+        changed_k[:, :, key] = 1000.0
+        changed_v[:, :, key] = -5.0
+        after = Run(case)(q, changed_k, changed_v)
+        position = torch.arange(queries) + keys - queries
+        sees = position >= key
+        if mask == "window":
+            sees &= position < key + WINDOW
+        assert sees.any()
+        assert same([x[:, :, ~sees] for x in before], [x[:, :, ~sees] for x in after])
+        assert not same([x[:, :, sees] for x in before], [x[:, :, sees] for x in after])
+
+
+def test_a_key_hidden_by_a_bias_changes_nothing():
+    case = ReducedCase(ReducedKernel("f16", "bias", 16, 16), "MQA", 20, 40)
+    q, k, v, bias = random_inputs(case)
+    bias[:, 7] = bias[5] = -float("inf")
+    before = Run(case)(q, k, v, bias)
+    k[:, :, 7], v[:, :, 7] = 1000.0, -5.0
+    assert same(before, Run(case)(q, k, v, bias))
+    assert (before[0][:, :, 5] == 0).all()
+    assert (before[1][:, :, 5] == -float("inf")).all()
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_one_visible_key_gives_its_value(element: str):
+    kernel = ReducedKernel(element, "window", 24, 40, window=1)  # pyright: ignore[reportArgumentType]
+    case = ReducedCase(kernel, "GQA 32:8", 37, 53)
+    q, k, v = random_inputs(case)
+    o, _ = Run(case)(q, k, v)
+    expected = v[:, :, 53 - 37 :].double().expand_as(o)
+    assert torch.equal(o, expected)
+
+
+def test_rows_that_see_nothing_give_0_and_a_sum_of_0():
+    for mask in ("causal", "window"):
+        kernel = ReducedKernel("f16", mask, 16, 16, window=WINDOW)  # pyright: ignore[reportArgumentType]
+        case = ReducedCase(kernel, "MHA", 70, 20)
+        o, lse = Run(case)(*random_inputs(case))
+        assert (o[:, :, :50] == 0).all()
+        assert (lse[:, :, :50] == -float("inf")).all()
+        assert lse[:, :, 50:].isfinite().all()
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_permuting_the_batch_permutes_the_results(mask: str):
+    kernel = ReducedKernel("bf16", mask, 24, 16, window=WINDOW)  # pyright: ignore[reportArgumentType]
+    case = ReducedCase(kernel, "GQA 9:3", 33, 50)
+    q, k, v, *bias = random_inputs(case)
+    order = torch.tensor([1, 0])
+    results = Run(case)(q, k, v, *bias)
+    permuted = Run(case)(q[order], k[order], v[order], *bias)
+    assert same([result[order] for result in results], permuted)
