@@ -44,8 +44,8 @@ MOST_COMBINATIONS = 64
 NEAR = 1.3
 """How much slower than the best a kind of plan may be to be tried all the same: the
 model errs more between kinds than between tiles."""
-OF_ONE_TILE = 2
-"""Plans that differ only in their launches."""
+ALIKE = 2
+"""Plans to try that differ only in launches and minor kernels."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,21 @@ class Candidate:
     @property
     def kind(self) -> tuple[object, ...]:
         """Between kinds of plans the model errs more than within one."""
-        forms = [(s.form, s.launch.specialization, s.warps) for s in self.schedules]
-        return (len(self.graphs), *forms[:1], *self.graphs[0].facts.binding.items())
+        counts = tuple(split_counts(self.graphs[0]).items())
+        form = (self.slowest.form, self.slowest.launch.specialization)
+        return (len(self.graphs), counts, form, self.slowest.warps)
 
     @property
-    def tiles(self) -> tuple[object, ...]:
-        """The graph and its tile sizes, whatever the launches."""
-        sizes = [(*s.blocks.items(), *s.reductions.items()) for s in self.schedules]
-        return (self.graphs[0], *sizes)
+    def likeness(self) -> tuple[object, ...]:
+        """Equal for plans that are the same but for launches and minor kernels."""
+        graphs = tuple(_key(graph, ()) for graph in self.graphs)
+        slowest = self.slowest
+        tiles = (*slowest.blocks.items(), None, *slowest.reductions.items())
+        return (graphs, tiles)
+
+    @property
+    def slowest(self) -> KernelSchedule:
+        return max(self.schedules, key=lambda each: each.seconds)
 
     def plan(self, search: Search) -> PlanOp:
         """
@@ -137,10 +144,11 @@ def varied(candidates: Sequence[Candidate], count: int) -> Iterator[Candidate]:
             firsts.setdefault(candidate.kind, candidate)
     chosen = list(firsts.values())[: max(1, count // 2)]
     yield from chosen
-    alike = Counter(candidate.tiles for candidate in chosen)
+    alike = Counter(candidate.likeness for candidate in chosen)
     for candidate in candidates:
-        if candidate not in chosen and alike[candidate.tiles] < OF_ONE_TILE:
-            alike[candidate.tiles] += 1
+        likeness = candidate.likeness
+        if candidate not in chosen and alike[likeness] < ALIKE:
+            alike[likeness] += 1
             yield candidate
 
 
