@@ -45,7 +45,8 @@ class PlanMemoryPass(ModulePass):
     * The warpgroups of a kernel divide the rows of its matmuls, or the columns where
       there are fewer than 64 rows for each; then every computed operand goes through
       SMEM. `warps` decides it where sizes have no values yet.
-    * A row vector that meets a tile of another layout is copied through SMEM.
+    * A row vector that meets a tile of another layout, or one that another reduction
+      decided, is copied through SMEM.
     * A fragment of a narrow type is staged in swizzled SMEM before it is stored.
 
     `threads`, `stages` and `swizzle` set the kernels' launch: threads of a threadblock

@@ -16,7 +16,7 @@ from cleave.dialects.itgraph.level import Level
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.tensor import TensorType
-from cleave.passes.memory.layouts import Layouts
+from cleave.passes.memory.layouts import Layouts, reductions_behind
 
 SWIZZLED = Memory("smem", "swizzled")
 SHARED = Memory("smem", "linear")
@@ -126,16 +126,27 @@ def _widen_reduced_operand(op: Operator) -> None:
 def _bounce_vectors(op: Operator, layouts: Layouts, copies: _Copies) -> None:
     """
     A row vector held in the registers of one layout is read from SMEM by a tile of
-    another: no thread holds all that it needs.
+    another: no thread holds all that it needs. So is one that was reduced from another
+    tile than the one that it meets was reduced from: each reduction decides a layout.
     """
     result = op.results[0]
+    decided = reductions_behind(result)
     for position, operand in enumerate(op.operands):
         type_ = cast(TensorType, operand.type)
         is_tile = type_.dims == op.result_type.dims
         if operand not in layouts or is_tile or all(dim == 1 for dim in type_.dims):
             continue
-        if layouts[operand] != layouts.get(result):
+        if layouts[operand] != layouts.get(result) or (
+            decided and _is_reduced_from_other(operand, decided)
+        ):
             op.operands[position] = copies.of(operand, SHARED)
+
+
+def _is_reduced_from_other(vector: SSAValue, decided: set[Operator]) -> bool:
+    reductions = reductions_behind(vector)
+    return bool(reductions) and not any(
+        reductions_behind(reduction.operands[0]) & decided for reduction in reductions
+    )
 
 
 def _stage_stores(op: YieldOp, layouts: Layouts, copies: _Copies) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, OpResult, SSAValue
 
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.itgraph.kernel import KernelOp
@@ -61,3 +61,35 @@ def _layout_of(op: Operator, layouts: Layouts) -> Layout:
         if layouts.get(operand) == "fragment" and (same_tile or not op.ELEMENTWISE):
             return "fragment"
     return "linear"
+
+
+def reductions_behind(value: SSAValue) -> set[Operator]:
+    """
+    The reductions whose results a value holds element by element, each changed by
+    elementwise operators only: they decide which thread holds which element.
+    """
+    found: set[Operator] = set()
+    seen: set[SSAValue] = set()
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        owner = current.owner
+        if isinstance(owner, LoopOp) and isinstance(current, OpResult):
+            stack.append(owner.contributions[current.index].value)
+        elif not isinstance(owner, Operator) or isinstance(owner, Copy):
+            continue
+        elif owner.REDUCTION is not None:
+            extents = owner.expression.reduced
+            if not owner.ON_TENSOR_CORES and any(dim != 1 for dim in extents):
+                found.add(owner)
+        elif owner.ELEMENTWISE or owner.KEEPS_ORDER:
+            dims = owner.result_type.dims
+            stack += [
+                operand
+                for operand in owner.operands
+                if owner.KEEPS_ORDER or cast(TensorType, operand.type).dims == dims
+            ]
+    return found
