@@ -1,0 +1,198 @@
+"""`cleave compile` by search on a machine without a GPU, from a graph to a cubin."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cleave
+from cleave.lowering.compilation import compilation
+from cleave.lowering.compilation.device import NoDeviceError
+from cleave.lowering.compilation.report import Report
+from cleave.lowering.compilation.wanted import CompilationError
+from cleave.lowering.hardware import load_hardware
+from cleave.lowering.search import compiling, request, tuning
+from cleave.lowering.search.candidates import Candidates, find_candidates
+from cleave.lowering.search.effort import EFFORTS, Ablation
+from cleave.lowering.search.plan_check import check_on_small_sizes
+from cleave.lowering.toolchain import find_nvcc
+from cleave.tools import main
+from cleave.tools.graph_file import parse_graph
+
+pytest.importorskip("tilelang")
+
+MATMUL = """
+algebra.graph @product [M, K, N] where [M = 256, K = 128, N = 256]
+    (%x: !algebra.tensor<[M, K], f16>, %w: !algebra.tensor<[K, N], f16>)
+    -> (!algebra.tensor<[M, N], f16>) {
+  %o = algebra.matmul %x, %w
+  algebra.return %o
+}"""
+SOFTMAX = MATMUL.replace(
+    "%o = algebra.matmul %x, %w\n",
+    """%a = algebra.matmul %x, %w
+  %e = algebra.exp %a
+  %l = algebra.reduce_sum %e dim 1
+  %o = algebra.div %e, %l
+""",
+)
+DYNAMIC = MATMUL.replace("M = 256, ", "")
+
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+
+
+@pytest.fixture(autouse=True)
+def without_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def no_device() -> None:
+        raise NoDeviceError("no CUDA device")
+
+    monkeypatch.setenv("CLEAVE_CACHE_DIR", str(tmp_path / "cache"))
+    for module in (compilation, compiling):
+        monkeypatch.setattr(module, "current_device", no_device)
+
+
+@needs_nvcc
+def test_a_second_compilation_compiles_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "product.mlir"
+    file.write_text(MATMUL)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "notes.txt").write_text("of somebody else")
+    command = ["compile", str(file), "--effort=quick", f"--out={out}"]
+
+    assert main.main([*command, "--budget-seconds=300"]) == 0
+    shown, progress = capsys.readouterr()
+    assert "searched  " in shown
+    assert "predicted 0.0" in shown
+    assert " s  build: 1 of " in progress
+    names = {path.name for path in out.iterdir()}
+    assert {"kernel_0.cubin", "report.json", "report.html", "00_input.mlir"} < names
+    report = json.loads((out / "report.json").read_text())
+    assert report["chosen"]
+    assert report["checked"] == "numpy-tiles"
+    assert report["max_error"] < report["allowed_error"]
+
+    def refuse(*_: object, **__: object) -> Any:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(tuning, "compile_all", refuse)
+    monkeypatch.setattr(compiling, "find_candidates", refuse)
+    start = time.monotonic()
+    assert main.main([*command, "--budget-seconds=300", "--json"]) == 0
+    assert time.monotonic() - start < 2
+    shown, progress = capsys.readouterr()
+    assert progress == ""
+    again = json.loads(shown)
+    assert again["notes"][-1].startswith("from the cache: ")
+    assert again["kernel_source"] == (out / "module.py").read_text()
+    assert next(iter(again["stages"])) == "input"
+    assert {k: v for k, v in report.items() if k != "notes"} == {
+        k: again[k] for k in report if k != "notes"
+    }
+    assert (out / "notes.txt").exists()
+    assert not (out / "compiled.json").exists()
+    # Another budget, and no cache, are other requests.
+    with pytest.raises(AssertionError, match="compiled"):
+        cleave.compile(file, effort="quick")
+    with pytest.raises(AssertionError, match="compiled"):
+        cleave.compile(file, effort="quick", budget_seconds=300, cache=False)
+
+
+def test_plans_mean_what_the_graph_does() -> None:
+    """Also those of several kernels, whose small sizes suit all of them."""
+    graph = compiling.symbolized(parse_graph(SOFTMAX.encode(), "text"))
+    found = find_candidates(
+        graph,
+        EFFORTS["quick"],
+        load_hardware("h200"),
+        Ablation(superoptimize=False),
+        False,
+        lambda step: None,
+    )
+    several = [plan for plan in found.plans if len(plan.pieces) > 1]
+    assert any(plan.is_unfused for plan in several)
+    for plan in [found.plans[0], several[0]]:
+        check = check_on_small_sizes(graph, plan.plan)
+        assert list(check.reasons) == []
+        assert check.sizes["M"] * check.sizes["N"] <= 2**18
+
+
+# Requests
+
+
+def test_what_is_stated_or_dynamic_takes_the_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[object, list[str]]] = []
+
+    def by_rule(graph: Any, wanted: Any, **options: Any) -> None:
+        asked.append((wanted.tile, options["notes"]))
+
+    def by_search(*_: object, **__: object) -> None:
+        asked.append(("search", []))
+
+    monkeypatch.setattr(request, "compile_graph", by_rule)
+    monkeypatch.setattr(request, "compile_by_search", by_search)
+    monkeypatch.setattr(request, "find_nvcc", lambda: None)
+    cleave.compile(MATMUL, effort="rule")
+    cleave.compile(MATMUL, tile="M=64")
+    cleave.compile(MATMUL, tile="M=64", effort="full")
+    cleave.compile(DYNAMIC, effort="full")
+    cleave.compile(MATMUL)
+    cleave.compile(MATMUL, effort="quick")
+    assert asked == [
+        (None, []),
+        ({"M": 64}, []),
+        ({"M": 64}, ["not searched, for tile is stated"]),
+        (None, ["not searched, for M is only known at run time"]),
+        (None, ["not searched, for there is no nvcc to build candidates with"]),
+        ("search", []),
+    ]
+
+
+def test_a_note_is_in_the_report_of_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "find_nvcc", lambda: None)
+    for module in ("building", "compilation"):
+        monkeypatch.setattr(
+            f"cleave.lowering.compilation.{module}.find_nvcc", lambda: None
+        )
+    report = cleave.compile(DYNAMIC).report
+    assert isinstance(report, Report)
+    assert report.json()["notes"] == ["not searched, for M is only known at run time"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"effort": "more"}, "effort is 'more', not one of quick, normal, full, rule"),
+        ({"budget_seconds": -1}, "budget-seconds is -1, but it is more than 0"),
+        ({"effort": "quick", "require_gpu": True}, "a GPU is required: no CUDA dev"),
+    ],
+)
+def test_bad_requests(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(CompilationError, match=message):
+        cleave.compile(MATMUL, **options)
+
+
+def test_ctrl_c_is_silent_and_leaves_no_entry(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    def interrupted(*_: object) -> Candidates:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compiling, "find_candidates", interrupted)
+    monkeypatch.setattr(compiling, "find_nvcc", lambda: Path("nvcc"))
+    monkeypatch.setattr(compiling, "nvcc_version", lambda nvcc: "13")
+    file = tmp_path / "product.mlir"
+    file.write_text(MATMUL)
+    assert main.main(["compile", str(file), "--effort=quick", "--quiet"]) == 130
+    assert capsys.readouterr() == ("", "")
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]

@@ -1,0 +1,195 @@
+"""The choice among plans: what is rejected, and in which order, on a device and not."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.lowering import runtime, timing
+from cleave.lowering.compilation.accuracy import DRAWINGS, NumericCheck
+from cleave.lowering.compilation.device import DoesNotFitError
+from cleave.lowering.compilation.wanted import CompilationError
+from cleave.lowering.compile_workers import CompileJob, CompileOutcome
+from cleave.lowering.hardware import load_hardware
+from cleave.lowering.search import tuning
+from cleave.lowering.search.candidates import PlannedCandidate
+from cleave.lowering.search.gate_check import GraphGate
+from cleave.lowering.search.tuning import Tuning, tune
+from cleave.passes.stabilize_exp import stabilize
+from cleave.tools.graph_file import parse_graph
+
+SCALED = """
+algebra.graph @scaled [M, N] where [M = 256, N = 128]
+    (%x: !algebra.tensor<[M, N], f16>) -> (!algebra.tensor<[M, N], f16>) {
+  %e = algebra.exp %x
+  %l = algebra.reduce_sum %e dim 1
+  %o = algebra.div %e, %l
+  algebra.return %o
+}"""
+
+Tune = Callable[..., Tuning]
+
+
+def check(*reasons: str) -> NumericCheck:
+    return NumericCheck("device", {}, DRAWINGS[0], [0.0], [1.0], reasons)
+
+
+class Gate:
+    """A numerical gate that refuses the plans of these numbers."""
+
+    refused: Sequence[int] = ()
+
+    def __init__(self, graph: GraphOp) -> None: ...
+
+    def reason(self, pieces: int) -> str | None:
+        return "inexact for tiny values" if pieces in self.refused else None
+
+
+@pytest.fixture
+def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
+    """
+    `tune_plans(builds, checks, times)` for plans that build so (a list of faults, or a
+    reason as text), compute so and take so many milliseconds. A plan that is run
+    although it is wrong fails the test.
+    """
+
+    def run(
+        builds: Sequence[list[str] | str],
+        checks: Sequence[NumericCheck | Exception],
+        times: Sequence[float],
+        refused: Sequence[int] = (),
+        on_device: bool = True,
+    ) -> Tuning:
+        def compile_all(jobs: Sequence[CompileJob], **_: Any) -> list[CompileOutcome]:
+            outcomes: list[CompileOutcome] = []
+            for job in jobs:
+                faults = builds[int(job.name)]
+                built: Any = SimpleNamespace(
+                    number=int(job.name), legality=lambda _, f=faults: f
+                )
+                refused = isinstance(faults, str)
+                outcomes.append(
+                    CompileOutcome(
+                        job, None if refused else built, faults if refused else None, 0
+                    )
+                )
+            return outcomes
+
+        class DeviceCheck:
+            inputs = ()
+
+            def __init__(self, graph: GraphOp, sizes: object) -> None: ...
+
+            def check(self, runnable: Any) -> NumericCheck:
+                found = checks[runnable()]
+                if isinstance(found, Exception):
+                    raise found
+                return found
+
+        def time_alternating(calls: dict[str, Any], repeats: int) -> dict[str, Any]:
+            assert all(not checks[int(n)].reasons for n in calls)  # pyright: ignore
+            return {n: SimpleNamespace(median_ms=times[int(n)]) for n in calls}
+
+        def load_compiled(built: Any) -> Any:
+            return lambda *_, out=None: built.number
+
+        monkeypatch.setattr(tuning, "compile_all", compile_all)
+        monkeypatch.setattr(tuning, "DeviceCheck", DeviceCheck)
+        monkeypatch.setattr(tuning, "GraphGate", Gate)
+        monkeypatch.setattr(Gate, "refused", refused)
+        monkeypatch.setattr(
+            tuning, "check_on_small_sizes", lambda graph, plan: checks[plan]
+        )
+        monkeypatch.setattr(runtime, "load_compiled", load_compiled)
+        monkeypatch.setattr(timing, "time_alternating", time_alternating)
+        plans: list[Any] = [
+            PlannedCandidate(n, f"# {n}", [str(n)], [], n, float(n), n == 2)  # pyright: ignore
+            for n in range(len(builds))
+        ]
+        return tune(
+            parse_graph(SCALED.encode(), "text"),
+            plans,
+            load_hardware("h200"),
+            tmp_path,
+            on_device=on_device,
+            repeats=3,
+            deadline=None,
+            progress=lambda step: None,
+        )
+
+    return run
+
+
+def test_the_fastest_of_those_that_are_right_is_chosen(tune_plans: Tune) -> None:
+    checks = [check(), check("result 0: off"), check(), check()]
+    found = tune_plans([[], [], [], []], checks, [3.0, 1.0, 2.0, 4.0])
+    assert found.chosen.number == 2
+    reasons = [trial.reason for trial in found.trials]
+    assert reasons == [None, "wrong numbers: result 0: off", None, None]
+    assert found.trials[1].measured_ms is None
+    assert {"build", "check", "measure"} == set(found.seconds)
+
+
+def test_what_does_not_build_or_run_is_rejected_and_others_go_on(
+    tune_plans: Tune,
+) -> None:
+    checks = [check(), RuntimeError("no launch\nmore"), check()]
+    found = tune_plans(["took more than 120 s", [], []], checks, [0.0, 0.0, 5.0])
+    assert [trial.reason for trial in found.trials] == [
+        "took more than 120 s",
+        "does not run: no launch",
+        None,
+    ]
+    assert found.chosen.number == 2
+
+
+def test_faults_count_where_there_is_a_plan_without(tune_plans: Tune) -> None:
+    found = tune_plans([["it spills"], []], [check()] * 2, [1.0, 2.0])
+    assert (found.chosen.number, found.trials[0].reason) == (1, "it spills")
+
+
+def test_faults_do_not_count_where_all_plans_have_them(tune_plans: Tune) -> None:
+    found = tune_plans([["it spills"], ["it spills"]], [check()] * 2, [1.0, 2.0])
+    assert (found.chosen.number, found.trials[0].reason) == (0, None)
+
+
+def test_the_fastest_may_not_win_if_it_is_inexact(tune_plans: Tune) -> None:
+    found = tune_plans([[], []], [check()] * 2, [1.0, 2.0], refused=[0])
+    assert found.chosen.number == 1
+    assert found.trials[0].reason == "inexact for tiny values"
+    assert found.trials[0].measured_ms == 1.0
+
+
+def test_without_a_device_the_first_that_is_right_is_chosen(tune_plans: Tune) -> None:
+    checks = [check(), check("off"), check(), check()]
+    found = tune_plans([[]] * 4, checks, [], refused=[0], on_device=False)
+    assert found.chosen.number == 2
+    assert found.chosen.measured_ms is None
+    assert found.trials[3].check is None
+
+
+def test_where_none_is_right_the_last_reason_is_given(tune_plans: Tune) -> None:
+    message = "^@scaled: none of 2 plans works; the last: wrong numbers: far off$"
+    with pytest.raises(CompilationError, match=message):
+        tune_plans([[], []], [check("off"), check("far off")], [])
+
+
+def test_tensors_that_do_not_fit_are_one_message() -> None:
+    assert issubclass(DoesNotFitError, ValueError)
+
+
+# The gate
+
+
+def test_a_graph_that_overflows_is_refused_with_its_inputs() -> None:
+    graph = parse_graph(SCALED.encode(), "text")
+    gate = GraphGate(graph)
+    reason = gate.reason([graph])
+    assert reason is not None
+    assert reason.startswith("inexact for amplitude ")
+    stable = graph.clone()
+    stabilize(stable)
+    assert gate.reason([stable]) is None
