@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
 from cleave.dialects.algebra.generators import Mask
@@ -16,8 +18,14 @@ from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import facts_at
 from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.tmap import Range
+from cleave.dialects.tensor import TensorType
 from cleave.passes.scheduling.tail_sharing import share_tails
-from cleave.passes.scheduling.visibility import gives_nothing_without, positive_range
+from cleave.passes.scheduling.visibility import (
+    FALSE,
+    ZERO,
+    gives_nothing_without,
+    positive_range,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,8 @@ class ScheduleMasksPass(ModulePass):
     runs alone at the end.
 
     An iteration is left out only where it provably changes no state: masked terms are 0
-    in a sum and -inf in a maximum.
+    in a sum and -inf in a maximum. That is also so where all that is loaded lies beyond
+    the end of a tensor, as in the last part of a dim that was split into chunks.
 
     Before:
         %l = itgraph.loop (i_L = 0 to L ceildiv BL) ... {
@@ -63,12 +72,42 @@ def schedule_masks(loop: LoopOp) -> None:
     share_tails(loop.body.block)
     ops = [op for op in loop.body.block.ops if isinstance(op, Operator)]
     for op in ops:
-        if isinstance(op, Mask) and gives_nothing_without(loop, op):
+        if isinstance(op, Mask) and gives_nothing_without(loop, {op.out: FALSE}):
             _bound(loop, op.seen_when())
+    for left, loaded in _loaded(loop).items():
+        if gives_nothing_without(loop, dict.fromkeys(loaded, ZERO)):
+            _bound(loop, [left])
     for op in ops:
         dims = op.clear_when()
         if dims is not None and any(loop.range.iterator in names_of(d) for d in dims):
             op.attributes[GUARDED] = UnitAttr()
+
+
+def _loaded(loop: LoopOp) -> dict[Dim, list[SSAValue]]:
+    """
+    The tiles that a loop loads from a part of a tensor that may reach beyond its end,
+    by how many positions the tensor has from the tile on. Beyond its end are zeros.
+    """
+    facts = facts_at(loop)
+    found: dict[Dim, list[SSAValue]] = {}
+    for argument, view in zip(loop.view_arguments, loop.views, strict=True):
+        outer = view.source.owner
+        if not isinstance(outer, Block) or not isinstance(
+            kernel := outer.parent_op(), KernelOp
+        ):
+            continue
+        around = kernel.views[cast(BlockArgument, view.source).index]
+        extents = cast(TensorType, around.source.type).dims
+        gathers = {*around.tmap.gathers, *view.tmap.gathers}
+        for dim, extent in enumerate(extents):
+            first, offset = around.tmap.offsets[dim], view.tmap.offsets[dim]
+            if (
+                loop.range.iterator in names_of(offset)
+                and dim not in gathers
+                and not facts.at_most(first + around.tmap.tile[dim], extent)
+            ):
+                found.setdefault(extent - first - offset, []).append(argument)
+    return found
 
 
 def _bound(loop: LoopOp, dims: list[Dim]) -> None:

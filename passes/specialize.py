@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import lcm, prod
@@ -20,14 +20,21 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 from xdsl.utils.hints import isa
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import Dim, evaluate, names_of, symbol
 from cleave.dialects.facts import Fact, FactError
 from cleave.dialects.tensor import FactAttr, TensorType
+from cleave.passes.scheduling.tiles import fresh_name, parse_tiles
 from cleave.passes.superoptimize.superoptimize import EQUALS
+from cleave.passes.uneven_splits import (
+    UnevenSplit,
+    chunk_of,
+    same_numbers,
+    with_chunks,
+)
 
 if TYPE_CHECKING:
     from cleave.passes.superoptimize.equivalence import Reference
@@ -45,15 +52,17 @@ class SpecializePass(ModulePass):
     Give every candidate its original shapes again, and its splits all valid counts
     (paper section 4, recovering the original shapes).
 
-    A candidate with splits becomes one graph for each combination of counts: the proper
-    divisors of the split dims, or those of `counts` that divide them. Sizes and counts
-    are bound as facts, types stay symbolic. Sizes come from the graph's facts and from
-    `sizes`, which reads like `"M=4096 K=64"`.
+    A candidate with splits becomes one graph for each combination of counts: `counts`,
+    or the proper divisors of the split dims and powers of two. Counts that do not
+    divide a dim make parts of a chunk each, a multiple of 64 or 128, of which the last
+    is not full and none is empty; reductions are masked where that matters. Sizes and
+    counts are bound as facts, types stay symbolic. Sizes come from the graph's facts
+    and from `sizes`, which reads like `"M=4096 K=64"`.
 
     Each result is tested once more against the graph that it equals, by fingerprints,
-    on the original shapes or, if no tensor may then have more than `budget` elements,
-    with sizes halved until that is so; what fails is dropped. The attribute `tested`
-    gives the sizes.
+    or with numbers where a count does not divide, on the original shapes or, if no
+    tensor may then have more than `budget` elements, with sizes halved until that is
+    so; what fails is dropped. The attribute `tested` gives the sizes.
 
     Before:
         algebra.graph @scores_2 [M, N, K, s] where [M = 64, N = 64, K = 8, s | K] ...
@@ -74,8 +83,6 @@ class SpecializePass(ModulePass):
     seed: int = 7
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from cleave.passes.scheduling.tiles import parse_tiles
-
         given: dict[str, int] = {}
         for name, size in parse_tiles(self.sizes).items():
             if size is None:
@@ -109,9 +116,13 @@ class SpecializePass(ModulePass):
         )
         for counts in self._choices_of_counts(graph, sizes):
             name = "_".join([graph.graph_name, *(f"{s}{n}" for s, n in counts.items())])
-            result = _bound(graph, name, sizes | counts)
+            known = sizes | counts
+            divided, uneven = _with_chunks(graph, known)
+            if divided is None:
+                continue
+            result = _bound(divided, name, known)
             if test is not None:
-                tested = test.tested_sizes(result, sizes | counts)
+                tested = test.tested_sizes(result, known, uneven)
                 if tested is None:
                     print(
                         f"warning: pass '{self.name}': graph @{name} is dropped: "
@@ -154,8 +165,12 @@ class SpecializePass(ModulePass):
         choices: list[list[int]] = []
         for dim in splits.values():
             extent = evaluate(dim, sizes)
-            divisors = [n for n in range(2, extent // 2 + 1) if extent % n == 0]
-            wanted = [n for n in divisors if not self.counts or n in self.counts]
+            wanted = [
+                n
+                for n in range(2, extent // 2 + 1)
+                if (n in self.counts if self.counts else _is_usual(n, extent))
+                and (extent % n == 0 or chunk_of(extent, n) is not None)
+            ]
             if not wanted:
                 print(
                     f"warning: pass '{self.name}': graph @{graph.graph_name} is "
@@ -177,9 +192,16 @@ class _FinalTest:
         self._references: dict[tuple[tuple[str, int], ...], Reference] = {}
 
     def tested_sizes(
-        self, graph: GraphOp, sizes: Mapping[str, int]
+        self,
+        graph: GraphOp,
+        sizes: Mapping[str, int],
+        uneven: Sequence[UnevenSplit] = (),
     ) -> dict[str, int] | None:
         """The sizes at which a graph equals the original, if it does."""
+        if uneven:
+            # Zeros beyond an end and minus infinity are no elements of a field.
+            tested = self._sizes_within(self.budget, graph, sizes, uneven)
+            return tested if same_numbers(self.graph, graph, tested) else None
         for budget in (self.budget, _SMALL):
             tested = self._sizes_within(budget, graph, sizes)
             reference = self._reference(tested)
@@ -200,14 +222,20 @@ class _FinalTest:
         return self._references[key]
 
     def _sizes_within(
-        self, budget: int, graph: GraphOp, sizes: Mapping[str, int]
+        self,
+        budget: int,
+        graph: GraphOp,
+        sizes: Mapping[str, int],
+        uneven: Sequence[UnevenSplit] = (),
     ) -> dict[str, int]:
         """
         Sizes at which no tensor has more elements than the budget allows: the given
-        ones, the largest halved as often as needed, counts as they are.
+        ones, the largest halved as often as needed, counts as they are. Chunks become
+        what holds the halved dim, and more.
         """
         shrunk = dict(sizes)
         counts = _split_counts(graph)
+        fixed = {*counts, *(name for s in uneven for name in (s.count, s.chunk))}
         shapes = {
             cast(TensorType, value.type).dims
             for tested in (self.graph, graph)
@@ -222,8 +250,11 @@ class _FinalTest:
                     *(sizes[s] for s, dim in counts.items() if name in names_of(dim))
                 )
                 half = shrunk[name] // 2 // divisor * divisor
-                if name not in counts and half:
+                if name not in fixed and half:
                     shrunk[name] = half
+                    for split in uneven:
+                        if split.extent == name:
+                            shrunk[split.chunk] = half // sizes[split.count] + 1
                     break
             else:
                 break
@@ -237,6 +268,36 @@ def _split_counts(graph: GraphOp) -> dict[str, Dim]:
         for fact in graph.facts
         if fact.relation == "|" and str(fact.lhs) in graph.symbol_names
     }
+
+
+def _is_usual(count: int, extent: int) -> bool:
+    """Whether a count is tried if none are given."""
+    return extent % count == 0 or count & (count - 1) == 0
+
+
+def _with_chunks(
+    graph: GraphOp, sizes: dict[str, int]
+) -> tuple[GraphOp | None, list[UnevenSplit]]:
+    """
+    The graph with chunks where counts do not divide, and these splits; their chunks
+    join the sizes. None where the graph has no such form.
+    """
+    uneven: list[UnevenSplit] = []
+    for count, dim in _split_counts(graph).items():
+        extent = evaluate(dim, sizes)
+        if extent % sizes[count] == 0:
+            continue
+        chunk = chunk_of(extent, sizes[count])
+        if chunk is None or str(dim) not in graph.symbol_names:
+            return None, []
+        split = UnevenSplit(str(dim), count, fresh_name("C", graph.symbol_names))
+        sizes[split.chunk] = chunk
+        uneven.append(split)
+        try:
+            graph = with_chunks(graph, split)
+        except VerifyException:
+            return None, []
+    return graph, uneven
 
 
 def _bound(graph: GraphOp, name: str, sizes: Mapping[str, int]) -> GraphOp:

@@ -206,7 +206,8 @@ class Within(Mask):
 
     def moved(self, offsets: Sequence[Dim]) -> dict[str, Any]:
         params = self.params
-        first = offsets[params["part"]] * params["chunk"] + offsets[params["dim"]]
+        chunk: Dim = params["chunk"]
+        first = offsets[params["part"]] * chunk + offsets[params["dim"]]
         return {**params, "limit": params["limit"] - first}
 
     def seen_when(self) -> list[Dim]:
@@ -214,7 +215,8 @@ class Within(Mask):
 
     def whole_when(self) -> list[Dim]:
         params, dims = self.params, self.result_type.dims
-        last = (dims[params["part"]] - 1) * params["chunk"] + dims[params["dim"]] - 1
+        chunk: Dim = params["chunk"]
+        last = (dims[params["part"]] - 1) * chunk + dims[params["dim"]] - 1
         return [params["limit"] - last]
 
 

@@ -17,9 +17,9 @@ from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.operators import Tail
 from cleave.passes.scheduling.visibility import (
+    BEYOND,
     OTHER,
     Known,
-    Vanishing,
     known_result,
 )
 
@@ -71,7 +71,7 @@ def _is_computed(value: SSAValue) -> bool:
 def _changes_nothing(tail: Tail, block: Block) -> bool:
     """Whether what is masked has the value that it is masked with."""
     known = _known_beyond(tail, block)
-    return known.get(tail.source, OTHER) == _BEYOND.number(tail.params["fill"])
+    return known.get(tail.source, OTHER) == BEYOND.number(tail.params["fill"])
 
 
 def _known_beyond(tail: Tail, block: Block) -> dict[SSAValue, Known]:
@@ -86,27 +86,11 @@ def _known_beyond(tail: Tail, block: Block) -> dict[SSAValue, Known]:
             continue
         if isinstance(op, Tail):
             if _place(op) == _place(tail):
-                known[op.out] = _BEYOND.number(op.params["fill"])
+                known[op.out] = BEYOND.number(op.params["fill"])
         elif op.ELEMENTWISE or not op.operands:
-            known[op.results[0]] = known_result(op, _BEYOND, known)
+            known[op.results[0]] = known_result(op, BEYOND, known)
     return known
 
 
 def _place(tail: Tail) -> tuple[int, Dim]:
     return tail.params["dim"], tail.params["limit"]
-
-
-class _Beyond(Vanishing):
-    """
-    The domain of what is known beyond the end of a dim, where the other factor of a
-    product may be infinite.
-    """
-
-    def mul(self, a: Known, b: Known) -> Known:
-        return OTHER if OTHER in (a, b) else super().mul(a, b)
-
-    def div(self, a: Known, b: Known) -> Known:
-        return OTHER if OTHER in (a, b) else super().div(a, b)
-
-
-_BEYOND = _Beyond()

@@ -75,16 +75,15 @@ ZERO, LEAST, FALSE = Known(Kind.ZERO), Known(Kind.LEAST), Known(Kind.FALSE)
 POSITIVE, OTHER = Known(Kind.POSITIVE), Known(Kind.OTHER)
 
 
-def gives_nothing_without(loop: LoopOp, mask: Operator) -> bool:
-    """Whether an iteration in which `mask` is false everywhere changes no state."""
-    known: dict[SSAValue, Known] = {
-        argument: Known(Kind.HELD, argument)
-        for argument, state in zip(loop.state_arguments, loop.states, strict=True)
-        if state.kind == "carry"
-    }
+def gives_nothing_without(loop: LoopOp, absent: Mapping[SSAValue, Known]) -> bool:
+    """Whether an iteration in which values are as in `absent` changes no state."""
+    known: dict[SSAValue, Known] = dict(absent)
+    for argument, state in zip(loop.state_arguments, loop.states, strict=True):
+        if state.kind == "carry":
+            known[argument] = Known(Kind.HELD, argument)
     for op in loop.body.block.ops:
-        if isinstance(op, Operator):
-            known[op.results[0]] = _known(op, mask, known)
+        if isinstance(op, Operator) and op.results[0] not in absent:
+            known[op.results[0]] = known_result(op, Vanishing(), known)
     for argument, state, given in zip(
         loop.state_arguments, loop.states, loop.contributions, strict=True
     ):
@@ -97,10 +96,6 @@ def gives_nothing_without(loop: LoopOp, mask: Operator) -> bool:
         if value != nothing.get(state.kind):
             return False
     return True
-
-
-def _known(op: Operator, mask: Operator, known: dict[SSAValue, Known]) -> Known:
-    return FALSE if op is mask else known_result(op, Vanishing(), known)
 
 
 def known_result(
@@ -194,3 +189,19 @@ class Vanishing:
 
     def reshape(self, a: Known, shape: Shape) -> Known:
         return a
+
+
+class Beyond(Vanishing):
+    """
+    The domain of what is known beyond the end of a dim, where the other factor of a
+    product may be infinite.
+    """
+
+    def mul(self, a: Known, b: Known) -> Known:
+        return OTHER if OTHER in (a, b) else super().mul(a, b)
+
+    def div(self, a: Known, b: Known) -> Known:
+        return OTHER if OTHER in (a, b) else super().div(a, b)
+
+
+BEYOND = Beyond()

@@ -1,0 +1,206 @@
+"""Splits by counts that do not divide compute what the whole does, also in tiles."""
+
+from collections.abc import Callable, Sequence
+from subprocess import CompletedProcess
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.utils.hints import isa
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.dims import evaluate
+from cleave.dialects.itgraph import LoopOp, PlanOp
+from cleave.lowering.numpy_algebra import execute_graph
+from cleave.lowering.numpy_itgraph import Order, execute_plan
+from cleave.passes.partition_split import KERNEL
+from cleave.passes.uneven_splits import UnevenSplit, chunk_of, with_chunks
+
+Array = NDArray[Any]
+ParseIR = Callable[[str], ModuleOp]
+CleaveOpt = Callable[..., CompletedProcess[str]]
+
+# 103 keys in 4 parts of 32: the last has 7.
+SIZES = {"H": 2, "M": 16, "L": 103, "D": 8, "s": 4, "C": 32}
+
+ATTENTION = """
+    algebra.graph @attention [H, M, L, D, s] where [s | L]
+        (%q: !algebra.tensor<[H, M, D], f32>, %k: !algebra.tensor<[H, L, D], f32>,
+         %v: !algebra.tensor<[H, L, D], f32>)
+        -> (!algebra.tensor<[1, H, M, D], f32>, !algebra.tensor<[1, H, M, 1], f32>) {
+      %ks = algebra.split %k dim 1 count s
+      %vs = algebra.split %v dim 1 count s
+      %x = algebra.matmul %q, %ks transpose_rhs
+      %p = algebra.exp %x
+      %ls = algebra.reduce_sum %p dim 3
+      %as = algebra.matmul %p, %vs
+      %l = algebra.reduce_sum %ls dim 0
+      %a = algebra.reduce_sum %as dim 0
+      %o = algebra.div %a, %l
+      %lse = algebra.log %l
+      algebra.return %o, %lse
+    }"""
+
+CAUSAL = ATTENTION.replace(
+    "%p = algebra.exp %x",
+    """%hidden = algebra.constant -inf : !algebra.tensor<[], f32>
+      %mask = algebra.causal diagonal L - M : !algebra.tensor<[M, L], i1>
+      %parts = algebra.split %mask dim 1 count s
+      %seen = algebra.reshape %parts to [s, 1, M, L floordiv s]
+      %y = algebra.select %seen, %x, %hidden
+      %p = algebra.exp %y""",
+)
+
+MATMUL = """
+    algebra.graph @matmul [M, D, L, s] where [s | L]
+        (%x: !algebra.tensor<[M, L], f32>, %w: !algebra.tensor<[L, D], f32>)
+        -> (!algebra.tensor<[1, M, D], f32>) {
+      %xs = algebra.split %x dim 1 count s
+      %ws = algebra.split %w dim 0 count s
+      %p = algebra.matmul %xs, %ws
+      %y = algebra.reduce_sum %p dim 0
+      algebra.return %y
+    }"""
+
+# The sum may keep the zeros beyond the end, the maximum may not.
+STATISTICS = """
+    algebra.graph @statistics [M, L, s] where [s | L]
+        (%x: !algebra.tensor<[M, L], f32>)
+        -> (!algebra.tensor<[1, M, 1], f32>, !algebra.tensor<[1, M, 1], f32>) {
+      %xs = algebra.split %x dim 1 count s
+      %ms = algebra.reduce_max %xs dim 2
+      %ls = algebra.reduce_sum %xs dim 2
+      %m = algebra.reduce_max %ms dim 0
+      %l = algebra.reduce_sum %ls dim 0
+      algebra.return %m, %l
+    }"""
+
+SPLIT = UnevenSplit("L", "s", "C")
+
+
+def graph_in(module: ModuleOp) -> GraphOp:
+    (graph,) = (op for op in module.ops if isinstance(op, GraphOp))
+    return graph
+
+
+def in_chunks(parse_ir: ParseIR, text: str) -> GraphOp:
+    """The graph in chunks, with sizes as facts."""
+    graph = with_chunks(graph_in(parse_ir(text)), SPLIT)
+    sizes = ", ".join(f"{name} = {SIZES[name]}" for name in graph.symbol_names)
+    return graph_in(parse_ir(str(graph).replace("]\n", f"] where [{sizes}]\n", 1)))
+
+
+def random_inputs(graph: GraphOp) -> list[Array]:
+    generator = np.random.default_rng(3)
+    return [
+        generator.standard_normal(
+            [SIZES[str(dim)] for dim in type_.dims], dtype=np.float32
+        )
+        for type_ in graph.input_types
+    ]
+
+
+GRAPHS = pytest.mark.parametrize(
+    "text", [ATTENTION, CAUSAL, MATMUL], ids=["attention", "causal", "matmul"]
+)
+
+
+def whole_results(graph: GraphOp, inputs: Sequence[Array]) -> list[Array]:
+    """What the graph computes in one part, which divides every dim."""
+    return execute_graph(graph, inputs, {**SIZES, "s": 1})
+
+
+@pytest.mark.parametrize("text", [ATTENTION, CAUSAL, MATMUL, STATISTICS])
+def test_chunks_compute_what_one_part_does(parse_ir: ParseIR, text: str):
+    graph = in_chunks(parse_ir, text)
+    graph.verify()
+    inputs = random_inputs(graph)
+    expected = whole_results(graph_in(parse_ir(text)), inputs)
+    for result, array in zip(execute_graph(graph, inputs), expected, strict=True):
+        np.testing.assert_allclose(result, array, rtol=1e-9, atol=1e-9)
+
+
+def test_only_what_needs_a_mask_has_one(parse_ir: ParseIR):
+    assert "algebra.within" not in str(in_chunks(parse_ir, MATMUL))
+    # One selection for all that reads an exponent, one in front of the maximum only.
+    for text in (ATTENTION, STATISTICS):
+        assert str(in_chunks(parse_ir, text)).count("algebra.select") == 1
+
+
+def test_parts_of_a_chunk_are_none_empty():
+    assert chunk_of(4099, 4) == 1152
+    # 128 would leave the last of 3 parts with nothing.
+    assert chunk_of(170, 3) == 64
+    assert chunk_of(130, 4) is None
+
+
+# Through the passes
+
+
+def plans_of(cleave_opt: CleaveOpt, parse_ir: ParseIR, graph: GraphOp) -> list[PlanOp]:
+    """Plans of the kernels of a graph, in tiles."""
+    name = graph.graph_name
+    blocks = "M=16 H=1" if name == "attention" else "M=16"
+    kernels = [f"{name}_split", f"{name}_combine"]
+    steps = ["stabilize-exp", "partition-split", "insert-casts"]
+    steps += [
+        f'schedule-blocks{{tile="{blocks}" only={kernels[0]}}}',
+        f'schedule-blocks{{tile="M=16" only={kernels[1]}}}',
+        f'schedule-reductions{{tile="C=8" only={kernels[0]}}}',
+        "schedule-masks",
+    ]
+    result = cleave_opt(str(graph), "-p", ",".join(steps))
+    assert result.returncode == 0, result.stderr
+    return [op for op in parse_ir(result.stdout).ops if isinstance(op, PlanOp)]
+
+
+def texts(plan: PlanOp, name: str) -> list[str]:
+    description = plan.attributes[KERNEL]
+    assert isa(description, DictionaryAttr)
+    array = description.data[name]
+    assert isa(array, ArrayAttr[StringAttr])
+    return [text.data for text in array]
+
+
+def execute_plans(
+    plans: Sequence[PlanOp], inputs: Sequence[Array], order: Order
+) -> list[Array]:
+    """The outputs of kernels run one after the other."""
+    memory = {f"input {position}": array for position, array in enumerate(inputs)}
+    outputs: dict[str, Array] = {}
+    for number, plan in enumerate(plans):
+        operands = [memory[text] for text in texts(plan, "operands")]
+        results = execute_plan(plan, operands, order=order, strict=True)
+        labels = texts(plan, "results")
+        for position, (label, result) in enumerate(zip(labels, results, strict=True)):
+            memory[f"kernel {number} result {position}"] = result
+            outputs[label] = result
+    return [outputs[label] for label in sorted(outputs) if label.startswith("output")]
+
+
+@GRAPHS
+@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
+def test_tiles_compute_what_one_part_does(
+    parse_ir: ParseIR, cleave_opt: CleaveOpt, text: str, order: Order
+):
+    graph = in_chunks(parse_ir, text)
+    inputs = random_inputs(graph)
+    plans = plans_of(cleave_opt, parse_ir, graph)
+    results = execute_plans(plans, inputs, order)
+    expected = whole_results(graph_in(parse_ir(text)), inputs)
+    assert len(results) == len(expected)
+    for result, array in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, array, rtol=1e-5, atol=1e-5)
+
+
+@GRAPHS
+def test_loops_end_with_the_dim(parse_ir: ParseIR, cleave_opt: CleaveOpt, text: str):
+    plan, _ = plans_of(cleave_opt, parse_ir, in_chunks(parse_ir, text))
+    for loop in (op for op in plan.walk() if isinstance(op, LoopOp)):
+        counts = [
+            evaluate(loop.range.hi, {**SIZES, "BM": 16, "BC": 8, "i_s": part})
+            for part in range(4)
+        ]
+        assert counts == [4, 4, 4, 1]
