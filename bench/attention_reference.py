@@ -7,7 +7,7 @@ made of. A row that sees no key gives 0, and -inf for its log-sum-exp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bench.attention_cases import AttentionKernel
@@ -74,21 +74,25 @@ def _masked(
 ) -> torch.Tensor:
     if bias is not None:
         return s + bias
-    masks: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-        "none": lambda s: s,
-        "softcap": lambda s: (s / kernel.cap).tanh() * kernel.cap,
-        "causal": lambda s: s.masked_fill(_distance(s) < 0, -float("inf")),
-        "window": lambda s: s.masked_fill(
-            (_distance(s) < 0) | (_distance(s) >= kernel.window), -float("inf")
-        ),
-    }
-    return masks[kernel.mask](s)
+    if kernel.mask == "softcap":
+        return (s / kernel.cap).tanh() * kernel.cap
+    seen = sees(kernel, s.shape[-2], s.shape[-1], s.device)
+    return s.masked_fill(~seen, -float("inf"))
 
 
-def _distance(s: torch.Tensor) -> torch.Tensor:
-    """How far each key is behind its query; the last of both stand side by side."""
+def sees(
+    kernel: AttentionKernel, queries: int, keys: int, device: torch.device
+) -> torch.Tensor:
+    """
+    Which keys each query sees by the kernel's mask, [M, L]; a bias and a softcap hide
+    none. The last query and the last key stand side by side.
+    """
     import torch
 
-    queries, keys = s.shape[-2:]
-    rows = torch.arange(queries, device=s.device)[:, None] + keys - queries
-    return rows - torch.arange(keys, device=s.device)
+    rows = torch.arange(queries, device=device)[:, None] + keys - queries
+    behind = rows - torch.arange(keys, device=device)
+    if kernel.mask == "causal":
+        return behind >= 0
+    if kernel.mask == "window":
+        return (behind >= 0) & (behind < kernel.window)
+    return torch.ones_like(behind, dtype=torch.bool)

@@ -7,7 +7,6 @@ lengths and numbers of heads that take turns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -20,11 +19,14 @@ pytest.importorskip("torch")
 import torch
 
 from bench.attention_cases import (
+    ELEMENTS,
     HEADS,
     LENGTHS,
     MASKS,
     AttentionCase,
     AttentionKernel,
+    Element,
+    Mask,
     cases,
     kernels,
 )
@@ -33,6 +35,13 @@ from bench.attention_check import (
     families_of,
     graph_of,
     inputs_of,
+)
+from bench.attention_properties import (
+    hidden_keys_matter,
+    masked_keys_matter,
+    one_key_is_its_value,
+    permuting_the_batch,
+    rows_without_keys,
 )
 from cleave.dialects.itgraph import PlanOp
 from cleave.lowering.compilation.configuration import Configuration
@@ -156,71 +165,69 @@ def random_inputs(case: AttentionCase, seed: int = 0) -> list[torch.Tensor]:
     return inputs_of(case, ["amplitude 3"], CPU, seed)["amplitude 3"]
 
 
-def same(a: Sequence[torch.Tensor], b: Sequence[torch.Tensor]) -> bool:
-    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+def small_case(
+    element: Element,
+    mask: Mask,
+    heads: str,
+    lengths: tuple[int, int],
+    window: int = WINDOW,
+) -> ReducedCase:
+    kernel = ReducedKernel(element, mask, 24, 16, window=window)
+    return ReducedCase(kernel, heads, *lengths)
 
 
-@pytest.mark.parametrize("element", ["f16", "bf16"])
+@pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("mask", ["causal", "window"])
-@pytest.mark.parametrize(("queries", "keys"), [(40, 50), (50, 20)])
+@pytest.mark.parametrize("lengths", [(40, 50), (50, 20)])
 def test_masked_keys_and_values_change_nothing(
-    element: str, mask: str, queries: int, keys: int
+    element: Element, mask: Mask, lengths: tuple[int, int]
 ):
-    kernel = ReducedKernel(element, mask, 24, 16, window=WINDOW)  # pyright: ignore[reportArgumentType]
-    case = ReducedCase(kernel, "GQA 9:3", queries, keys)
-    q, k, v = random_inputs(case)
-    before = Run(case)(q, k, v)
-    for key in (3, keys // 2, keys - 1):
-        changed_k, changed_v = k.clone(), v.clone()
-        changed_k[:, :, key] = 1000.0
-        changed_v[:, :, key] = -5.0
-        after = Run(case)(q, changed_k, changed_v)
-        position = torch.arange(queries) + keys - queries
-        sees = position >= key
-        if mask == "window":
-            sees &= position < key + WINDOW
-        assert sees.any()
-        assert same([x[:, :, ~sees] for x in before], [x[:, :, ~sees] for x in after])
-        assert not same([x[:, :, sees] for x in before], [x[:, :, sees] for x in after])
+    case = small_case(element, mask, "GQA 9:3", lengths)
+    for key in (3, lengths[1] - 1):
+        assert not masked_keys_matter(case, Run(case), random_inputs(case), key)
 
 
 def test_a_key_hidden_by_a_bias_changes_nothing():
-    case = ReducedCase(ReducedKernel("f16", "bias", 16, 16), "MQA", 20, 40)
-    q, k, v, bias = random_inputs(case)
-    bias[:, 7] = bias[5] = -float("inf")
-    before = Run(case)(q, k, v, bias)
-    k[:, :, 7], v[:, :, 7] = 1000.0, -5.0
-    assert same(before, Run(case)(q, k, v, bias))
-    assert (before[0][:, :, 5] == 0).all()
-    assert (before[1][:, :, 5] == -float("inf")).all()
+    case = small_case("f16", "bias", "MQA", (20, 40))
+    assert not hidden_keys_matter(case, Run(case), random_inputs(case), key=7, row=5)
 
 
-@pytest.mark.parametrize("element", ["f16", "bf16"])
-def test_one_visible_key_gives_its_value(element: str):
-    kernel = ReducedKernel(element, "window", 24, 40, window=1)  # pyright: ignore[reportArgumentType]
-    case = ReducedCase(kernel, "GQA 32:8", 37, 53)
-    q, k, v = random_inputs(case)
-    o, _ = Run(case)(q, k, v)
-    expected = v[:, :, 53 - 37 :].double().expand_as(o)
-    assert torch.equal(o, expected)
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_one_visible_key_gives_its_value(element: Element):
+    case = small_case(element, "window", "GQA 32:8", (37, 53), window=1)
+    assert not one_key_is_its_value(case, Run(case), random_inputs(case))
 
 
-def test_rows_that_see_nothing_give_0_and_a_sum_of_0():
-    for mask in ("causal", "window"):
-        kernel = ReducedKernel("f16", mask, 16, 16, window=WINDOW)  # pyright: ignore[reportArgumentType]
-        case = ReducedCase(kernel, "MHA", 70, 20)
-        o, lse = Run(case)(*random_inputs(case))
-        assert (o[:, :, :50] == 0).all()
-        assert (lse[:, :, :50] == -float("inf")).all()
-        assert lse[:, :, 50:].isfinite().all()
+@pytest.mark.parametrize("mask", ["causal", "window"])
+def test_rows_that_see_nothing_give_0(mask: Mask):
+    case = small_case("f16", mask, "MHA", (70, 20))
+    assert not rows_without_keys(case, Run(case), random_inputs(case))
 
 
 @pytest.mark.parametrize("mask", MASKS)
-def test_permuting_the_batch_permutes_the_results(mask: str):
-    kernel = ReducedKernel("bf16", mask, 24, 16, window=WINDOW)  # pyright: ignore[reportArgumentType]
-    case = ReducedCase(kernel, "GQA 9:3", 33, 50)
-    q, k, v, *bias = random_inputs(case)
-    order = torch.tensor([1, 0])
-    results = Run(case)(q, k, v, *bias)
-    permuted = Run(case)(q[order], k[order], v[order], *bias)
-    assert same([result[order] for result in results], permuted)
+def test_permuting_the_batch_permutes_the_results(mask: Mask):
+    case = small_case("bf16", mask, "GQA 9:3", (33, 50))
+    assert not permuting_the_batch(case, Run(case), random_inputs(case))
+
+
+def test_what_breaks_a_property_is_told():
+    causal, plain = (small_case("f16", m, "MHA", (20, 40)) for m in ("causal", "none"))
+    inputs = random_inputs(causal)
+    assert masked_keys_matter(causal, Run(plain), inputs, 39)
+    assert masked_keys_matter(causal, lambda *_: [inputs[0]] * 2, inputs, 3)
+
+    biased = small_case("f16", "bias", "MHA", (20, 40))
+    wrong = hidden_keys_matter(
+        biased, lambda *x: Run(plain)(*x[:3]), random_inputs(biased), key=7, row=5
+    )
+    assert len(wrong) == 2
+
+    short, other = (small_case("f16", m, "MHA", (40, 20)) for m in ("causal", "none"))
+    assert rows_without_keys(short, Run(other), random_inputs(short))
+    one = small_case("f16", "window", "MHA", (20, 40), window=1)
+    assert one_key_is_its_value(one, Run(causal), inputs)
+
+    def by_position(q: torch.Tensor, *others: torch.Tensor) -> list[torch.Tensor]:
+        return [q + torch.arange(len(q))[:, None, None, None]]
+
+    assert permuting_the_batch(causal, by_position, inputs)
