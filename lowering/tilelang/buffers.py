@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import Attribute
 
 from cleave.dialects.algebra.dtypes import dtype_name
-from cleave.dialects.dims import Dim, floordiv, names_of, terms_of
+from cleave.dialects.dims import Dim, SymbolicDim, floordiv, names_of, terms_of
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.tmap import TMap
@@ -84,28 +84,38 @@ class Buffer:
         if self.window is None:
             indices = [positions[axis] for axis in self.kept]
         else:
-            indices = [
-                start if axis is None else _sum_text(start, positions[axis])
-                for axis, start in self.window.starts
-            ]
+            indices = [index.at(positions) for index in self.window.indices]
         return f"{self.name}[{', '.join(indices or ['0'])}]"
 
-    def part(self, tmap: TMap, spelling: Spelling) -> Buffer:
-        """The part of this tile that a view of it shows."""
+    def part(self, tmap: TMap, spelling: Spelling, facts: Facts) -> Buffer:
+        """
+        The part of this tile that a view of it shows. `facts` know the ranges of the
+        iterators: an element beyond the end of the tile is not read, since there need
+        not be any memory.
+        """
         if self.window is None:
-            axes = self.kept
+            axes, dims = self.kept, self.dims
         else:
-            axes, tmap = self.window.axes, self.window.tmap.then(tmap)
+            axes, dims = self.window.axes, self.window.dims
+            tmap = self.window.tmap.then(tmap)
         kept = spelling.kept(tmap.tile)
         names = {name for dim in tmap.offsets for name in spelling.local_names(dim)}
+        indices = [
+            Index(
+                axis if axis in kept else None,
+                spelling.dim(offset := tmap.offsets[axis]),
+                None
+                if facts.at_most(offset + tmap.tile[axis], dims[axis])
+                else spelling.dim(dims[axis] - 1),
+            )
+            for axis in axes
+        ]
         window = Window(
             tmap,
+            dims,
             axes,
             f"[{', '.join(_ranges(tmap, axes, spelling))}]" if axes else "",
-            tuple(
-                (axis if axis in kept else None, spelling.dim(tmap.offsets[axis]))
-                for axis in axes
-            ),
+            tuple(indices),
             tuple(sorted(names)),
         )
         return Buffer(self.name, tmap.tile, kept, self.element, self.memory, window)
@@ -115,9 +125,9 @@ class Buffer:
         kept = spelling.kept(dims)
         window = self.window
         if window is not None:
-            axes = dict(zip(self.kept, kept, strict=True))
-            starts = tuple((axes.get(a) if a else a, s) for a, s in window.starts)
-            window = replace(window, starts=starts)
+            axes: dict[int | None, int] = dict(zip(self.kept, kept, strict=True))
+            indices = [replace(i, axis=axes.get(i.axis)) for i in window.indices]
+            window = replace(window, indices=tuple(indices))
         return replace(self, dims=dims, kept=kept, window=window)
 
 
@@ -126,17 +136,33 @@ class Window:
     """Which part of an allocated tile a buffer is."""
 
     tmap: TMap
+    dims: tuple[Dim, ...]
+    """Of the allocated tile."""
     axes: tuple[int, ...]
-    """The axes that the allocated tile has."""
+    """Those of them that the buffer has."""
     slice: str
     """`[0:64, i * 32 : (i + 1) * 32]`."""
-    starts: tuple[tuple[int | None, str], ...]
-    """
-    For each of them the axis of the part, None where that is of size 1, and where the
-    part begins.
-    """
+    indices: tuple[Index, ...]
+    """Where an element of the part is along each of the axes."""
     iterators: tuple[str, ...]
     """The iterators that move it."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """The position of an element of a part along one axis of the tile."""
+
+    axis: int | None
+    """The axis of the part; None where that is of size 1."""
+    start: str
+    last: str | None
+    """The last position of the tile, where the part may go beyond that."""
+
+    def at(self, positions: Sequence[str]) -> str:
+        text = self.start
+        if self.axis is not None:
+            text = _sum_text(self.start, positions[self.axis])
+        return text if self.last is None else f"T.min({text}, {self.last})"
 
 
 @dataclass(frozen=True)
@@ -181,7 +207,7 @@ def range_text(offset: Dim, size: Dim, spelling: Spelling) -> str:
 
 def _end_text(offset: Dim, size: Dim, spelling: Spelling) -> str:
     """`(i + 1) * B` where the offset is `i * B`, as one would write it."""
-    if len(terms_of(offset)) == 1:
+    if isinstance(offset, SymbolicDim) and len(terms_of(offset)) == 1:
         count = floordiv(offset, size)
         if count * size == offset and len(terms_of(count)) == 1:
             return f"({spelling.dim(count)} + 1) * {grouped(spelling.dim(size))}"

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from cleave.dialects.algebra.dtypes import dtype_name
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
-from cleave.dialects.itgraph.level import Level
+from cleave.dialects.itgraph.level import Level, facts_at
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.tmap import TMap
 from cleave.dialects.tensor import TensorType
@@ -109,7 +109,9 @@ class KernelEmitter:
         if isinstance(held, Buffer):
             if held.memory.space != "smem":
                 raise EmissionError(f"a tile in {held.memory} cannot be sliced")
-            return held.part(tmap, self.spelling)
+            block = cast(BlockArgument, argument).block
+            facts = facts_at(cast(Operation, block.last_op))
+            return held.part(tmap, self.spelling, facts)
         if held is None:
             type_ = cast(TensorType, source.type)
             whole = TMap.whole(type_.dims)
