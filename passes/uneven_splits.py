@@ -185,11 +185,11 @@ class _Rewriting:
 
     def _mask_operand(self, op: Operator, position: int, identity: float) -> None:
         """Mask an operand, or what it is computed from, for all that read it."""
-        value, fill = self._place(op.operands[position], identity)
+        user, value, fill = self._place(op, op.operands[position], identity)
         users = list(value.uses)
         if self.known.get(value, OTHER) != OTHER:
             # Others may want what is there already.
-            users = [use for use in users if use.operation is op]
+            users = [use for use in users if use.operation is user]
         select = Select(self._within(_dims(value)), value, self._number(fill))
         self.block.insert_op_after(select, cast(Operator, value.owner))
         select.out.name_hint = value.name_hint
@@ -203,17 +203,22 @@ class _Rewriting:
             if isinstance(later, Operator):
                 self._learn(later)
 
-    def _place(self, value: SSAValue, fill: float) -> tuple[SSAValue, float]:
-        """The exponent of an exponential that is to be 0, and otherwise the value."""
+    def _place(
+        self, user: Operator, value: SSAValue, fill: float
+    ) -> tuple[Operator, SSAValue, float]:
+        """
+        What to mask with what, so that an operand is `fill`, and who uses that: the
+        exponent of an exponential that is to be 0, and otherwise the operand.
+        """
         owner = value.owner
         if fill == 0 and isinstance(owner, Operator) and owner.ELEMENTWISE:
             for operand in owner.operands:
                 known = known_result(owner, BEYOND, {operand: LEAST})
                 if known == ZERO and self.chunk in _dims(operand):
-                    return operand, -float("inf")
+                    return owner, operand, -float("inf")
                 if owner.ONLY_ROUNDS:
-                    return self._place(operand, fill)
-        return value, fill
+                    return self._place(owner, operand, fill)
+        return user, value, fill
 
     def _within(self, dims: tuple[Dim, ...]) -> SSAValue:
         if self.count not in dims:

@@ -206,8 +206,10 @@ class Within(Mask):
 
     def moved(self, offsets: Sequence[Dim]) -> dict[str, Any]:
         params = self.params
+        part: int = params["part"]
+        dim: int = params["dim"]
         chunk: Dim = params["chunk"]
-        first = offsets[params["part"]] * chunk + offsets[params["dim"]]
+        first = offsets[part] * chunk + offsets[dim]
         return {**params, "limit": params["limit"] - first}
 
     def seen_when(self) -> list[Dim]:
@@ -215,8 +217,10 @@ class Within(Mask):
 
     def whole_when(self) -> list[Dim]:
         params, dims = self.params, self.result_type.dims
+        part: int = params["part"]
+        dim: int = params["dim"]
         chunk: Dim = params["chunk"]
-        last = (dims[params["part"]] - 1) * chunk + dims[params["dim"]] - 1
+        last = (dims[part] - 1) * chunk + dims[dim] - 1
         return [params["limit"] - last]
 
 

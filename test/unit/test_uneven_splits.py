@@ -1,6 +1,8 @@
 """Splits by counts that do not divide compute what the whole does, also in tiles."""
 
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -13,8 +15,12 @@ from xdsl.utils.hints import isa
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import evaluate
 from cleave.dialects.itgraph import LoopOp, PlanOp
+from cleave.lowering.cuda import build
+from cleave.lowering.generated import load_generated
+from cleave.lowering.hardware import load_hardware
 from cleave.lowering.numpy_algebra import execute_graph
 from cleave.lowering.numpy_itgraph import Order, execute_plan
+from cleave.lowering.toolchain import find_nvcc
 from cleave.passes.partition_split import KERNEL
 from cleave.passes.uneven_splits import UnevenSplit, chunk_of, with_chunks
 
@@ -204,3 +210,52 @@ def test_loops_end_with_the_dim(parse_ir: ParseIR, cleave_opt: CleaveOpt, text: 
             for part in range(4)
         ]
         assert counts == [4, 4, 4, 1]
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+def test_attention_over_a_prime_number_of_keys_is_a_legal_cubin(
+    cleave_opt: CleaveOpt, tmp_path: Path
+):
+    pytest.importorskip("tilelang")
+    text = """
+        algebra.graph @attention [H, M, L, D]
+            where [H = 8, M = 64, L = 4099, D = 128]
+            (%q: !algebra.tensor<[H, M, D], f16>, %k: !algebra.tensor<[H, L, D], f16>,
+             %v: !algebra.tensor<[H, L, D], f16>)
+            -> (!algebra.tensor<[H, M, D], f16>) {
+          %s = algebra.matmul %q, %k transpose_rhs
+          %p = algebra.exp %s
+          %l = algebra.reduce_sum %p dim 2
+          %n = algebra.div %p, %l
+          %o = algebra.matmul %n, %v
+          algebra.return %o
+        }"""
+    found = cleave_opt(
+        text,
+        "-p",
+        "superoptimize{split=inputs},specialize{counts=4},"
+        "stabilize-exp,partition-split,insert-casts",
+    )
+    assert found.returncode == 0, found.stderr
+    (name,) = re.findall(r"graph @(\w+_s4_split) ", found.stdout)
+    start = found.stdout.index(f"  algebra.graph @{name} ")
+    graph = found.stdout[start : found.stdout.index("\n  }\n", start) + 5]
+    emitted = cleave_opt(
+        graph,
+        "-p",
+        'schedule-blocks{tile="M=64 H=1"},schedule-reductions{tile="C=64"},'
+        "schedule-masks,plan-memory",
+        "-t",
+        "tilelang",
+    )
+    assert emitted.returncode == 0, emitted.stderr
+    file = tmp_path / "kernel.py"
+    file.write_text(emitted.stdout)
+
+    hardware = load_hardware("h200")
+    built = build(load_generated(file), hardware.arch, tmp_path / "build")
+    assert built.legality(hardware) == []
+    (kernel,) = built.kernels
+    for report in kernel.reports:
+        assert (report.spill_store_bytes, report.spill_load_bytes) == (0, 0)
+        assert report.instructions["wgmma"] > 0
