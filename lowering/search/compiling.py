@@ -250,7 +250,7 @@ class _SearchCompilation:
             evaluated=found.pruned.evaluated,
             pruned={**found.pruned.by_rule, **found.pruned.refused},
             trials=trials,
-            notes=found.notes,
+            notes=[*found.notes, *tuning.notes],
             versions=self.versions,
             seconds={name: round(s, 3) for name, s in tuning.seconds.items()},
         )

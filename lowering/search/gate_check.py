@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.dims import SymbolicDim
+from cleave.dialects.dims import SymbolicDim, names_of
 from cleave.lowering.compilation.reduced_sizes import GraphSizes, SignedParams
 from cleave.lowering.compilation.tile_check import bind
 from cleave.lowering.gate.executors import Array
@@ -21,8 +22,9 @@ from cleave.lowering.numpy_algebra import ExecutionError, execute_graph
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.partitioning.piece import Input, piece_of
 
-SIZE = 64
-"""What sizes are cut down to, as far as facts allow it."""
+REDUCED_SIZE = 64
+"""What sizes of reduced dims are cut down to, as far as facts allow it."""
+OTHER_SIZE = 16
 
 
 class GraphGate:
@@ -34,6 +36,8 @@ class GraphGate:
         self._graph = graph.clone()
         bind(self._graph, self._sizes, self._names)
         self._gate: NumericalGate | None = None
+        self._excused: set[str] = set()
+        """Families that the graph itself is not right for, with its roundings."""
         self._reasons: dict[tuple[str, ...], str | None] = {}
 
     def reason(self, graphs: Sequence[GraphOp]) -> str | None:
@@ -49,6 +53,8 @@ class GraphGate:
     def _judged(self, graphs: Sequence[GraphOp]) -> str | None:
         if self._gate is None:
             self._gate = NumericalGate(self._graph)
+            report = self._gate.try_graph(self._gate.safe)
+            self._excused = {each.family for each in report.families if each.reasons}
         steps: list[GraphOp] = []
         for graph in graphs:
             rounded = graph.clone()
@@ -56,20 +62,38 @@ class GraphGate:
             insert_casts(rounded)
             steps.append(rounded)
         try:
-            reasons = self._gate.try_run(lambda *inputs: _run(steps, inputs)).reasons
+            report = self._gate.try_run(lambda *inputs: _run(steps, inputs))
         except ExecutionError as error:
             return f"cannot be executed on small sizes: {error}"
-        return f"inexact for {reasons[0]}" if reasons else None
+        for family in report.families:
+            if family.reasons and family.family not in self._excused:
+                return f"inexact for {family.reasons[0]}"
+        return None
 
 
 def _small_sizes(graph: GraphOp) -> dict[str, int]:
     signed = SignedParams.of(graph, GraphSizes.of(graph).sizes)
     # A pass may have computed a number from a size that a constant has the value of.
-    constants = [value for op in graph.operators for value in op.params.values()]
+    constants = [
+        value
+        for op in graph.operators
+        if isinstance(op, Constant)
+        for value in op.params.values()
+    ]
     kept = {n for dim in constants if isinstance(dim, SymbolicDim) for n in dim.names}
-    return GraphSizes.of(graph).shrunk(
-        lambda name: [] if name in kept else [SIZE], signed.keep
-    )
+    reduced = {
+        name
+        for op in graph.operators
+        for dim in op.expression.reduced
+        for name in names_of(dim)
+    }
+
+    def candidates(name: str) -> Sequence[int]:
+        if name in kept:
+            return []
+        return [REDUCED_SIZE] if name in reduced else [OTHER_SIZE, REDUCED_SIZE]
+
+    return GraphSizes.of(graph).shrunk(candidates, signed.keep)
 
 
 def _run(graphs: Sequence[GraphOp], inputs: Sequence[Array]) -> list[Array]:

@@ -163,6 +163,16 @@ def test_the_fastest_may_not_win_if_it_is_inexact(tune_plans: Tune) -> None:
     assert found.trials[0].measured_ms == 1.0
 
 
+def test_where_all_are_inexact_the_fastest_is_taken_with_a_note(
+    tune_plans: Tune,
+) -> None:
+    found = tune_plans([[], []], [check()] * 2, [2.0, 1.0], refused=[0, 1])
+    assert (found.chosen.number, found.chosen.reason) == (1, None)
+    assert found.notes == [
+        "no plan passes the numerical gate; the chosen is inexact for tiny values"
+    ]
+
+
 def test_without_a_device_the_first_that_is_right_is_chosen(tune_plans: Tune) -> None:
     checks = [check(), check("off"), check(), check()]
     found = tune_plans([[]] * 4, checks, [], refused=[0], on_device=False)
