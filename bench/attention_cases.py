@@ -125,10 +125,11 @@ algebra.graph @{self.name} [N, G, M, L, D, E] where [{facts}]
   %seen = algebra.{self.mask} diagonal L - M{size} : !algebra.tensor<[M, L], i1>
   %s = algebra.select %seen, %scaled, %least"""
 
-    def configuration(self) -> Configuration:
+    def configuration(self, sizes: Mapping[str, int] | None = None) -> Configuration:
         """
         Tiles by a simple rule: 128 queries for two warpgroups, and as many keys as
-        leave room for two stages and for the registers of the output.
+        leave room for two stages and for the registers of the output. Keys that are
+        known to be no more than that are one padded tile.
         """
         tile = {"N": 1, "G": 1, "M": 128}
         for name, dim in (("D", self.qk_dim), ("E", self.v_dim)):
@@ -138,6 +139,8 @@ algebra.graph @{self.name} [N, G, M, L, D, E] where [{facts}]
         keys = 128 if widest <= 96 else 64
         if widest > 192 and self.mask == "bias":
             keys = 32
+        if sizes is not None and sizes["L"] <= keys:
+            return Configuration({**tile, "L": keys}, {}, threads=256)
         return Configuration(tile, {"L": keys}, threads=256)
 
 

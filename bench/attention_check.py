@@ -90,7 +90,8 @@ def program_of(
     kernel: AttentionKernel, sizes: dict[str, int] | None = None
 ) -> TileProgram:
     """A kernel through the passes; raises NoProgramError where one refuses it."""
-    return schedule(prepare(graph_of(kernel.graph(sizes))), kernel.configuration())
+    prepared = prepare(graph_of(kernel.graph(sizes)))
+    return schedule(prepared, kernel.configuration(sizes))
 
 
 def inputs_of(

@@ -18,8 +18,11 @@ from cleave.lowering.toolchain import find_nvcc, nvcc_version
 PACKAGES = ("torch", "tilelang", "triton", "fa3_fwd", "numpy")
 
 
-def machine() -> dict[str, Any]:
-    """The GPU (None without one), the host, the versions, the command and the time."""
+def machine(module: str = "bench.foundations") -> dict[str, Any]:
+    """
+    The GPU (None without one), the host, the versions, the time, and the command, which
+    runs `module`.
+    """
     nvcc = find_nvcc()
     versions = {name: _version(name) for name in PACKAGES}
     versions |= {
@@ -31,7 +34,7 @@ def machine() -> dict[str, Any]:
         "gpu": _gpu(),
         "host": platform.machine(),
         "versions": versions,
-        "command": shlex.join(["python", "-m", "bench.foundations", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

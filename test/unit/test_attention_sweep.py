@@ -7,6 +7,7 @@ lengths and numbers of heads that take turns.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -62,11 +63,13 @@ TILES = {"N": 1, "G": 1, "M": 32}
 class ReducedKernel(AttentionKernel):
     """A kernel of the sweep with small head dims and tiles."""
 
-    def configuration(self) -> Configuration:
+    def configuration(self, sizes: Mapping[str, int] | None = None) -> Configuration:
         tile = dict(TILES)
         for name, dim in (("D", self.qk_dim), ("E", self.v_dim)):
             if dim % 16:
                 tile[name] = dim + -dim % 16
+        if sizes is not None and sizes["L"] <= 16:
+            return Configuration({**tile, "L": 16}, {})
         return Configuration(tile, {"L": 16})
 
 
