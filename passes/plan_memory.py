@@ -56,7 +56,8 @@ class PlanMemoryPass(ModulePass):
     compute: `single-loop` is its older planner, right for one loop only, `role-based`
     its newer one, `none` neither. `form` names the kernel form
     (`cleave.lowering.tilelang.forms`); a kernel that does not fit it by the hardware
-    description of `arch` is refused.
+    description of `arch` is refused. Without `layouts`, fragments end at the matmul
+    that makes them and all else goes through SMEM (an ablation of the paper).
 
     Before:
         %s = algebra.matmul %tq, %tk transpose_rhs : !algebra.tensor<[BM, BL], f32>
@@ -74,6 +75,7 @@ class PlanMemoryPass(ModulePass):
     specialization: Literal["single-loop", "role-based", "none"] | None = None
     form: str = "pipelined"
     arch: str = "sm_90a"
+    layouts: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in op.ops if isinstance(plan, PlanOp)]
@@ -94,8 +96,8 @@ class PlanMemoryPass(ModulePass):
         if "specialization" in form.options(kernel):
             specialization = self.specialization or default_specialization(kernel)
             kernel.attributes["specialization"] = StringAttr(specialization)
-        insert_copies(kernel, infer_layouts(kernel))
-        place_kernel(kernel, infer_layouts(kernel))
+        insert_copies(kernel, infer_layouts(kernel, self.layouts))
+        place_kernel(kernel, infer_layouts(kernel, self.layouts))
         drop_copies_in_place(kernel)
         kernel.stages = IntegerAttr(self.stages, i64)
         if self.swizzle:

@@ -22,21 +22,26 @@ from cleave.dialects.tensor import TensorType
 Layouts = dict[SSAValue, Layout]
 
 
-def infer_layouts(kernel: KernelOp) -> Layouts:
-    """The register layout of each computed tile and loop state of a kernel."""
+def infer_layouts(kernel: KernelOp, carries_on: bool = True) -> Layouts:
+    """
+    The register layout of each computed tile and loop state of a kernel.
+
+    Without `carries_on`, only what a matmul writes is a fragment (the paper's ablation
+    "no tensor-core layout reasoning").
+    """
     layouts: Layouts = {}
     # A carried state is read before the loop that decides its layout has been seen.
     while True:
         before = dict(layouts)
-        _infer_block(kernel.body.block, layouts)
+        _infer_block(kernel.body.block, layouts, carries_on)
         if layouts == before:
             return layouts
 
 
-def _infer_block(block: Block, layouts: Layouts) -> None:
+def _infer_block(block: Block, layouts: Layouts, carries_on: bool) -> None:
     for op in block.ops:
         if isinstance(op, LoopOp):
-            _infer_block(op.body.block, layouts)
+            _infer_block(op.body.block, layouts, carries_on)
             for state, result, given in zip(
                 op.state_arguments, op.results, op.contributions, strict=True
             ):
@@ -49,7 +54,8 @@ def _infer_block(block: Block, layouts: Layouts) -> None:
             if op.operands[0] in layouts:
                 layouts[op.results[0]] = layouts[op.operands[0]]
         elif isinstance(op, Operator) and op.operands:
-            layouts[op.results[0]] = _layout_of(op, layouts)
+            is_free = not op.ON_TENSOR_CORES and not carries_on
+            layouts[op.results[0]] = "linear" if is_free else _layout_of(op, layouts)
 
 
 def _layout_of(op: Operator, layouts: Layouts) -> Layout:

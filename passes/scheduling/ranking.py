@@ -91,6 +91,7 @@ class KernelSchedule:
                 specialization=self.launch.specialization,
                 form=self.form,
                 arch=search.hardware.arch,
+                layouts=search.layouts,
             ),
         )
 
@@ -203,7 +204,10 @@ class _Ranking:
     ) -> KernelForms | None:
         """Evaluate a structure in one form; its closed forms, if it fits."""
         memory = PlanMemoryPass(
-            warps=warps, form=form.name, arch=self.search.hardware.arch
+            warps=warps,
+            form=form.name,
+            arch=self.search.hardware.arch,
+            layouts=self.search.layouts,
         )
         try:
             ready = planned(scheduled.plan, memory)
