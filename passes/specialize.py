@@ -117,8 +117,13 @@ class SpecializePass(ModulePass):
         for counts in self._choices_of_counts(graph, sizes):
             name = "_".join([graph.graph_name, *(f"{s}{n}" for s, n in counts.items())])
             known = sizes | counts
-            divided, uneven = _with_chunks(graph, known)
-            if divided is None:
+            try:
+                divided, uneven = _with_chunks(graph, known)
+            except VerifyException as error:
+                print(
+                    f"warning: pass '{self.name}': graph @{name} is dropped: {error}",
+                    file=sys.stderr,
+                )
                 continue
             result = _bound(divided, name, known)
             if test is not None:
@@ -277,10 +282,10 @@ def _is_usual(count: int, extent: int) -> bool:
 
 def _with_chunks(
     graph: GraphOp, sizes: dict[str, int]
-) -> tuple[GraphOp | None, list[UnevenSplit]]:
+) -> tuple[GraphOp, list[UnevenSplit]]:
     """
     The graph with chunks where counts do not divide, and these splits; their chunks
-    join the sizes. None where the graph has no such form.
+    join the sizes. Raises VerifyException if the graph has no such form.
     """
     uneven: list[UnevenSplit] = []
     for count, dim in _split_counts(graph).items():
@@ -288,15 +293,16 @@ def _with_chunks(
         if extent % sizes[count] == 0:
             continue
         chunk = chunk_of(extent, sizes[count])
-        if chunk is None or str(dim) not in graph.symbol_names:
-            return None, []
+        if chunk is None:
+            raise VerifyException(
+                f"{sizes[count]} parts of {dim}, which is {extent}, leave one empty"
+            )
+        if str(dim) not in graph.symbol_names:
+            raise VerifyException(f"count {count} does not divide {dim}, no symbol")
         split = UnevenSplit(str(dim), count, fresh_name("C", graph.symbol_names))
         sizes[split.chunk] = chunk
         uneven.append(split)
-        try:
-            graph = with_chunks(graph, split)
-        except VerifyException:
-            return None, []
+        graph = with_chunks(graph, split)
     return graph, uneven
 
 
