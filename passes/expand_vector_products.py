@@ -1,4 +1,4 @@
-"""`expand-vector-products`: matmuls with a single row or column become sums."""
+"""`expand-vector-products`: matmuls of vectors become products and sums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from cleave.dialects.tensor import Shape
 class ExpandVectorProductsPass(ModulePass):
     """
     Write the product of a matrix and a vector as a sum of products: tensor cores would
-    compute a whole tile for it, and what it takes is reading the matrix once.
+    compute a whole tile for it, and what it takes is reading the matrix once. A column
+    times a row becomes products without a sum.
 
     Products are taken and summed in f32. A matmul whose vector is right of a matrix
     that is held transposed stays as it is.
@@ -60,6 +61,11 @@ def _expanded(op: Operator) -> list[Operator] | None:
     lhs, rhs = op.operands
     lhs_dims, rhs_dims = (type_.dims for type_ in op.operand_types)
     *_, rows, columns = result = op.result_type.dims
+    if op.expression.reduced == (1,):
+        columns_view = Reshape(lhs, shape=(*lhs_dims[:-2], rows, 1))
+        rows_view = Reshape(rhs, shape=(*rhs_dims[:-2], 1, columns))
+        product = Mul(columns_view.out, rows_view.out)
+        return [columns_view, rows_view, product]
     if columns == 1 and "transpose_lhs" not in op.params:
         return _summed(lhs, rhs, (*rhs_dims[:-2], 1, lhs_dims[-1]), len(result) - 1)
     if rows != 1:

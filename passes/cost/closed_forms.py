@@ -32,8 +32,8 @@ class Transfer:
     """The kernel's iterators that decide which part of the tensor it is."""
     row_elements: Dim
     """Elements between neighbouring rows of the tensor; 0 where it is one row."""
-    run: Dim
-    """Elements of a tile that are contiguous in GMEM."""
+    in_boxes: bool
+    """It goes to swizzled SMEM, so that its rows are cut into boxes."""
 
     @property
     def span(self) -> Dim:
@@ -51,9 +51,6 @@ class MatrixProduct:
     element_bytes: int
     lhs_in_registers: bool
     """The left operand was computed and stayed where its threads left it."""
-    lhs_run: Dim
-    rhs_run: Dim
-    """Elements of each operand's tile that are contiguous in SMEM."""
 
 
 @dataclass(frozen=True)

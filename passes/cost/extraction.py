@@ -102,7 +102,8 @@ class _Extraction:
             if memory is None or memory.space == "gmem":
                 self.views[argument] = opened
             else:
-                loads.append(transfer(opened, extents))
+                in_boxes = memory.layout == "swizzled"
+                loads.append(transfer(opened, extents, in_boxes))
         work = _Work(self)
         loops: list[LevelForms] = []
         for op in level.body.block.ops:
@@ -170,7 +171,7 @@ class _Work:
             self._add_elementwise(op)
 
     def _add_product(self, op: Operator) -> None:
-        lhs, rhs = op.operands
+        lhs, _ = op.operands
         *_, rows, columns = self.source.resolved(op.results[0])
         (depth,) = op.expression.reduced
         memory = memory_of(lhs)
@@ -181,8 +182,6 @@ class _Work:
                 self.source.facts.resolve(depth),
                 _width(lhs),
                 lhs_in_registers=memory is not None and memory.space == "rmem",
-                lhs_run=self.source.resolved(lhs)[-1],
-                rhs_run=self.source.resolved(rhs)[-1],
             )
         )
 

@@ -30,6 +30,7 @@ from cleave.passes.cost.work import (
     WARPGROUP,
     is_bulk,
     iteration_work,
+    loading_clocks,
     tensor_flops,
 )
 
@@ -108,8 +109,7 @@ class PersistentCost:
         step = step_clocks(
             work.tensor / warpgroups, work.vector / warpgroups, work.waits, warpgroups
         )
-        loaded = sum((at.bytes(load) for load in loop.loads), np.zeros((1, 1)))
-        loading = loaded / hardware.l2_bytes_per_clock
+        loading = loading_clocks(loop, at, hardware)
         after = iteration_work(at.forms.level, at, warpgroups, hardware)
         epilogue = TILE_CLOCKS + after.vector + after.waits
         tile = at(loop.trips) * np.maximum(step, loading) + epilogue

@@ -21,7 +21,13 @@ from cleave.passes.cost.form import Launch, Times
 from cleave.passes.cost.pipelined_resources import Launches, Resources
 from cleave.passes.cost.sharing import longest_of, step_clocks
 from cleave.passes.cost.traffic import Traffic, gmem_traffic, latency_clocks
-from cleave.passes.cost.work import Work, is_bulk, iteration_work, tensor_flops
+from cleave.passes.cost.work import (
+    Work,
+    is_bulk,
+    iteration_work,
+    loading_clocks,
+    tensor_flops,
+)
 
 ROLE_BASED_FACTOR = 1.015
 """Five kernels with both planners on an H200: 0.4, 1.3, 1.4 and 6.8 % slower with the
@@ -94,18 +100,19 @@ class _Timing:
         total = self._step(level, held, latency)
         for loop in level.loops:
             steps = self.at(loop.trips) * self._level(loop, held, latency)
-            total = total + latency + self._loading(loop, held) + steps
+            total = (
+                total
+                + latency
+                + held * loading_clocks(loop, self.at, self.hardware)
+                + steps
+            )
         return total
-
-    def _loading(self, level: LevelForms, held: Array) -> Array:
-        loaded = sum((self.at.bytes(load) for load in level.loads), np.zeros((1, 1)))
-        return held * loaded / self.hardware.l2_bytes_per_clock
 
     def _step(self, level: LevelForms, held: Array, latency: Array) -> Array:
         """The same without loops."""
         work = iteration_work(level, self.at, self.launch.warpgroups, self.hardware)
         computing = self._computing(work, self._copying(level), held)
-        loading = self._loading(level, held)
+        loading = held * loading_clocks(level, self.at, self.hardware)
         if not level.is_pipelined:
             return computing + loading
         # One stage is computed on while the others are on their way.

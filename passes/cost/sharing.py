@@ -6,7 +6,7 @@ import numpy as np
 
 from cleave.passes.cost.evaluation import Array
 
-SHARE_OF_REST = 0.03
+SHARE_OF_REST = 0.01
 """Of what is hidden behind the longest of computation, memory and power."""
 EXACT_SHARING = 12
 """Warpgroups up to which sharing is analyzed; more add what the busiest unit takes."""

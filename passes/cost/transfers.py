@@ -39,7 +39,7 @@ class Extents:
         return Extents(self.kernel, {**self.loops, iterator: trips})
 
 
-def transfer(view: GlobalView, extents: Extents) -> Transfer:
+def transfer(view: GlobalView, extents: Extents, in_boxes: bool = False) -> Transfer:
     """The closed forms of moving this part of a tensor in every iteration around it."""
     used = {name for offset in view.tmap.offsets for name in names_of(offset)}
     everywhere = {**extents.kernel, **extents.loops}
@@ -53,7 +53,7 @@ def transfer(view: GlobalView, extents: Extents) -> Transfer:
         held=_covered(view, extents.loops, extents.kernel),
         iterators=tuple(name for name in extents.kernel if name in used),
         row_elements=_row_elements(view.dims),
-        run=_run(view),
+        in_boxes=in_boxes,
     )
 
 
@@ -94,12 +94,3 @@ def _row_elements(dims: tuple[Dim, ...]) -> Dim:
     """The stride of the second innermost dim; 0 if the tensor is one row."""
     kept = [dim for dim in dims if dim != 1]
     return kept[-1] if len(kept) > 1 else 0
-
-
-def _run(view: GlobalView) -> Dim:
-    run: Dim = 1
-    for dim, tile in reversed(list(zip(view.dims, view.tmap.tile, strict=True))):
-        run = run * minimum(tile, dim)
-        if tile != dim:
-            break
-    return run

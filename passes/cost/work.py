@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleave.dialects.dims import Dim
 from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.closed_forms import LevelForms, MatrixProduct, Transfer
 from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
@@ -19,9 +18,10 @@ WGMMA_ROWS = 64
 WGMMA_DEPTH_BYTES = 32
 """Bytes of one row of A that an instruction takes: 16 elements of 2 bytes."""
 SWIZZLE_BYTES = 128
-"""Rows of this length lie in SMEM without bank conflicts; of shorter ones, more than
-one falls on the same banks."""
-INSTRUCTION_CLOCKS = 3
+"""Of a row of the widest swizzle."""
+NARROW_BOXES = (1.5, 2.0)
+"""By how much loads take longer whose boxes are 64 and 32 bytes wide."""
+INSTRUCTION_CLOCKS = 5
 """Between two instructions: MatMul 4096^3 in 256x128 is slower than in 128x256, which
 takes half as many."""
 WARPGROUP = 128
@@ -104,19 +104,26 @@ def product_clocks(
     # Narrower elements go through at a higher rate, as many bytes a clock.
     flops = 2 * WGMMA_ROWS * columns * (WGMMA_DEPTH_BYTES / 2)
     arithmetic = flops / hardware.tensor_flops_per_clock_f16
-    lhs = WGMMA_ROWS * WGMMA_DEPTH_BYTES * _conflicts(product.lhs_run, width, at)
-    if product.lhs_in_registers:
-        lhs = np.zeros((1, 1))
-    rhs = columns * WGMMA_DEPTH_BYTES * _conflicts(product.rhs_run, width, at)
-    operands = (lhs + rhs) / hardware.smem_bytes_per_clock
+    lhs_rows = 0 if product.lhs_in_registers else WGMMA_ROWS
+    operands = (lhs_rows + columns) * WGMMA_DEPTH_BYTES / hardware.smem_bytes_per_clock
     return count * (np.maximum(arithmetic, operands) + INSTRUCTION_CLOCKS)
 
 
-def _conflicts(run: Dim, width: int, at: Evaluation) -> Array:
-    """How many rows of a tile fall on the same banks: 1, 2 or 4."""
-    row = at(run) * width
-    half = SWIZZLE_BYTES // 2
-    return np.where(row % SWIZZLE_BYTES == 0, 1.0, np.where(row % half == 0, 2.0, 4.0))
+def loading_clocks(level: LevelForms, at: Evaluation, hardware: Hardware) -> Array:
+    """
+    Clocks in which the port to L2 is busy with the loads of an iteration.
+
+    A tile whose rows are no multiple of the widest swizzle is loaded in narrower boxes,
+    which take more requests for the same bytes (by how much is assumed).
+    """
+    clocks = np.zeros((1, 1))
+    for load in level.loads:
+        row = at(load.span) * load.element_bytes
+        narrow = np.where(row % (SWIZZLE_BYTES // 2) == 0, *NARROW_BOXES)
+        factor = np.where(row % SWIZZLE_BYTES == 0, 1.0, narrow)
+        is_narrow = load.in_boxes & (is_bulk(load, at, hardware) > 0)
+        clocks = clocks + at.bytes(load) * np.where(is_narrow, factor, 1.0)
+    return clocks / hardware.l2_bytes_per_clock
 
 
 def is_bulk(load: Transfer, at: Evaluation, hardware: Hardware) -> Array:
