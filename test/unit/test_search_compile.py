@@ -190,7 +190,7 @@ def test_ctrl_c_is_silent_and_leaves_no_entry(
 
     monkeypatch.setattr(compiling, "find_candidates", interrupted)
     monkeypatch.setattr(compiling, "find_nvcc", lambda: Path("nvcc"))
-    monkeypatch.setattr(compiling, "nvcc_version", lambda nvcc: "13")
+    monkeypatch.setattr(compiling, "nvcc_version", str)
     file = tmp_path / "product.mlir"
     file.write_text(MATMUL)
     assert main.main(["compile", str(file), "--effort=quick", "--quiet"]) == 130

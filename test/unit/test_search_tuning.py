@@ -37,6 +37,13 @@ def check(*reasons: str) -> NumericCheck:
     return NumericCheck("device", {}, DRAWINGS[0], [0.0], [1.0], reasons)
 
 
+def _constant(value: Any) -> Callable[..., Any]:
+    def call(*_: object, **__: object) -> Any:
+        return value
+
+    return call
+
+
 class Gate:
     """A numerical gate that refuses the plans of these numbers."""
 
@@ -68,7 +75,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             for job in jobs:
                 faults = builds[int(job.name)]
                 built: Any = SimpleNamespace(
-                    number=int(job.name), legality=lambda _, f=faults: f
+                    number=int(job.name), legality=_constant(faults)
                 )
                 refused = isinstance(faults, str)
                 outcomes.append(
@@ -84,7 +91,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             def __init__(self, graph: GraphOp, sizes: object) -> None: ...
 
             def check(self, runnable: Any) -> NumericCheck:
-                found = checks[runnable()]
+                found: Any = checks[runnable()]
                 if isinstance(found, Exception):
                     raise found
                 return found
@@ -93,16 +100,17 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             assert all(not checks[int(n)].reasons for n in calls)  # pyright: ignore
             return {n: SimpleNamespace(median_ms=times[int(n)]) for n in calls}
 
+        def check_on_small_sizes(graph: GraphOp, plan: Any) -> Any:
+            return checks[plan]
+
         def load_compiled(built: Any) -> Any:
-            return lambda *_, out=None: built.number
+            return _constant(built.number)
 
         monkeypatch.setattr(tuning, "compile_all", compile_all)
         monkeypatch.setattr(tuning, "DeviceCheck", DeviceCheck)
         monkeypatch.setattr(tuning, "GraphGate", Gate)
         monkeypatch.setattr(Gate, "refused", refused)
-        monkeypatch.setattr(
-            tuning, "check_on_small_sizes", lambda graph, plan: checks[plan]
-        )
+        monkeypatch.setattr(tuning, "check_on_small_sizes", check_on_small_sizes)
         monkeypatch.setattr(runtime, "load_compiled", load_compiled)
         monkeypatch.setattr(timing, "time_alternating", time_alternating)
         plans: list[Any] = [
