@@ -20,6 +20,7 @@ class Entry:
 
     module: Path
     row: Row | None = None
+    predicted_ms: float | None = None
     built: BuiltPlan | None = None
     reasons: list[str] = field(default_factory=list[str])
     checks: list[ResultCheck] = field(default_factory=list[ResultCheck])
@@ -55,6 +56,7 @@ class Entry:
             "sizes": dict(self.row.sizes) if self.row else {},
             "dtype": self.row.dtype if self.row else None,
             "reasons": self.reasons,
+            "predicted_ms": self.predicted_ms,
             "max_error": max((check.error for check in self.checks), default=None),
             "ours_ms": ours,
             "spread": self.timing.spread if self.timing else None,
