@@ -91,7 +91,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             def __init__(self, graph: GraphOp, sizes: object) -> None: ...
 
             def check(self, runnable: Any) -> NumericCheck:
-                found: Any = checks[runnable()]
+                found: Any = checks[int(runnable())]
                 if isinstance(found, Exception):
                     raise found
                 return found
@@ -101,7 +101,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             return {n: SimpleNamespace(median_ms=times[int(n)]) for n in calls}
 
         def check_on_small_sizes(graph: GraphOp, plan: Any) -> Any:
-            return checks[plan]
+            return checks[int(plan)]
 
         def load_compiled(built: Any) -> Any:
             return _constant(built.number)
