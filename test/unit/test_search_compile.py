@@ -180,6 +180,14 @@ def test_bad_requests(options: dict[str, Any], message: str) -> None:
         cleave.compile(MATMUL, **options)
 
 
+@needs_nvcc
+def test_tensors_that_do_not_fit_are_one_message() -> None:
+    text = MATMUL.replace("M = 256", "M = 1048576").replace("N = 256", "N = 1048576")
+    message = "^@product: inputs and results take 2,200 GB, but NVIDIA H200 has 151 GB$"
+    with pytest.raises(CompilationError, match=message):
+        cleave.compile(text, effort="quick")
+
+
 def test_ctrl_c_is_silent_and_leaves_no_entry(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
