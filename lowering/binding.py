@@ -21,7 +21,7 @@ class Binding:
 
     `shapes` and `strides` (in elements) are those of the plan's arguments, results and
     temporaries, in this order. `temporaries` are (start, end) in workspace bytes.
-    `views` has, for each kernel, the shape of each parameter that is given as a view,
+    `views` has, for each launch, the shape of each parameter that is given as a view,
     and None for the others.
     """
 
@@ -85,9 +85,9 @@ class Bindings:
         views = tuple(
             tuple(
                 None if arg.view is None else evaluate_shape(arg.view, sizes)
-                for arg in kernel.args
+                for arg in launch.args
             )
-            for kernel in plan.kernels
+            for launch in plan.launches
         )
         strides = tuple(contiguous_strides(shape) for shape in shapes)
         return Binding(shapes, strides, tuple(temporaries), offset, views)

@@ -57,6 +57,9 @@ defines one function a kernel, and says in a literal `PLAN` how they form one ca
   role-based warp specialization does not handle two. `requires` names the instruction
   families ("wgmma", "tma", "cp_async") without which the kernel is not what was
   planned; `cuda.legality` then rejects it.
+* In place of a kernel there may be a call of a vendor's library, `{"library": "matmul",
+  "args": ["x", "w", "y"], "transposed": ["rhs"]}`: two matrices, or stacks of as many,
+  and where their product goes; transposed ones are held as `[k, m]` or `[n, k]`.
 * `sizes` records the symbols that were bound when the module was printed.
 
 `PLAN` is read with `ast`, so a plan can be looked at without TileLang.

@@ -27,7 +27,7 @@ from cleave.lowering.numpy_language import (
     poisoned,
 )
 from cleave.lowering.numpy_warpgroups import Priority, WarpgroupLanguage
-from cleave.lowering.plan import KernelSpec, evaluate_shape
+from cleave.lowering.plan import KernelSpec, LibraryCall, evaluate_shape
 
 
 def execute_module(
@@ -58,10 +58,24 @@ def execute_module(
     functions = _functions(module, language)
     # Overflow and NaN are results like others here, not something to warn of.
     with np.errstate(all="ignore"):
-        for kernel in plan.kernels:
-            arguments = [_argument(tensors, a.name, a.view, sizes) for a in kernel.args]
-            _launch(functions[kernel.function](), arguments, kernel, language)
+        for launch in plan.launches:
+            arrays = [_argument(tensors, a.name, a.view, sizes) for a in launch.args]
+            if isinstance(launch, LibraryCall):
+                _multiply(launch, *arrays)
+            else:
+                arguments = list(map(Tensor, arrays))
+                _launch(functions[launch.function](), arguments, launch, language)
     return [tensors[spec.name] for spec in plan.results]
+
+
+def _multiply(call: LibraryCall, lhs: Array, rhs: Array, out: Array) -> None:
+    lhs, rhs = (
+        operand.astype(np.float32).swapaxes(-1, -2)
+        if side in call.transposed
+        else operand.astype(np.float32)
+        for side, operand in (("lhs", lhs), ("rhs", rhs))
+    )
+    out[...] = np.matmul(lhs, rhs).astype(out.dtype)
 
 
 def _functions(
@@ -100,7 +114,7 @@ def _argument(
     name: str,
     view: Sequence[int | str] | None,
     sizes: Mapping[str, int],
-) -> Tensor:
+) -> Array:
     array = tensors[name]
     # A view of a contiguous array: what a kernel writes is in the tensor.
-    return Tensor(array if view is None else array.reshape(evaluate_shape(view, sizes)))
+    return array if view is None else array.reshape(evaluate_shape(view, sizes))

@@ -64,6 +64,20 @@ class KernelSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """
+    A call of a vendor's library: matrices, or stacks of as many, are multiplied.
+
+    `args` are the operands and the result. `transposed` names the operands that are
+    held as `[.., k, m]` or `[.., n, k]`.
+    """
+
+    library: Literal["matmul"]
+    args: tuple[KernelArg, ...]
+    transposed: tuple[Literal["lhs", "rhs"], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A checked plan: each name defined once, each view as large as its tensor."""
 
@@ -71,8 +85,18 @@ class Plan:
     args: tuple[TensorSpec, ...]
     results: tuple[TensorSpec, ...]
     temporaries: tuple[TensorSpec, ...]
-    kernels: tuple[KernelSpec, ...]
+    launches: tuple[KernelSpec | LibraryCall, ...]
     sizes: Mapping[str, int]
+
+    @property
+    def kernels(self) -> tuple[KernelSpec, ...]:
+        """The launches that are kernels of the generated module."""
+        return tuple(x for x in self.launches if isinstance(x, KernelSpec))
+
+    @property
+    def library_calls(self) -> tuple[LibraryCall, ...]:
+        """The launches that are none."""
+        return tuple(x for x in self.launches if isinstance(x, LibraryCall))
 
     @property
     def tensors(self) -> dict[str, TensorSpec]:
@@ -89,7 +113,7 @@ class Plan:
     @classmethod
     def parse(cls, literal: object) -> Plan:
         """The plan that a literal says; PlanError names the part that is wrong."""
-        fields = _fields(literal, "top level", cls.__slots__)
+        fields = _fields(literal, "top level", _FIELDS)
         plan = cls(
             _string(fields["name"], "the name"),
             tuple(_tensor(t, "args") for t in _items(fields["args"], "args")),
@@ -98,7 +122,7 @@ class Plan:
                 _tensor(t, "temporaries")
                 for t in _items(fields["temporaries"], "temporaries")
             ),
-            tuple(_kernel(k) for k in _items(fields["kernels"], "kernels")),
+            tuple(_launch(k) for k in _items(fields["kernels"], "kernels")),
             {
                 name: _integer(size, f"size {name}")
                 for name, size in _mapping(fields["sizes"], "sizes").items()
@@ -121,22 +145,32 @@ class Plan:
             "args": tensors(self.args),
             "results": tensors(self.results),
             "temporaries": tensors(self.temporaries),
-            "kernels": [
-                {
-                    "function": kernel.function,
-                    "args": [
-                        arg.name
-                        if arg.view is None
-                        else {"name": arg.name, "shape": list(arg.view)}
-                        for arg in kernel.args
-                    ],
-                    "pass_configs": dict(kernel.pass_configs),
-                    "requires": list(kernel.requires),
-                }
-                for kernel in self.kernels
-            ],
+            "kernels": [_launch_literal(launch) for launch in self.launches],
             "sizes": dict(self.sizes),
         }
+
+
+_FIELDS = ("name", "args", "results", "temporaries", "kernels", "sizes")
+"""The keys of a plan's literal."""
+
+
+def _launch_literal(launch: KernelSpec | LibraryCall) -> dict[str, Any]:
+    args = [
+        arg.name if arg.view is None else {"name": arg.name, "shape": list(arg.view)}
+        for arg in launch.args
+    ]
+    if isinstance(launch, LibraryCall):
+        return {
+            "library": launch.library,
+            "args": args,
+            "transposed": list(launch.transposed),
+        }
+    return {
+        "function": launch.function,
+        "args": args,
+        "pass_configs": dict(launch.pass_configs),
+        "requires": list(launch.requires),
+    }
 
 
 def evaluate_shape(
@@ -179,15 +213,17 @@ def _check(plan: Plan) -> None:
     known = set(plan.dynamic_dims)
     for spec in specs:
         _check_names(spec.shape, known, spec.name)
-    if not plan.results or not plan.kernels:
+    if not plan.results or not plan.launches:
         raise PlanError("a plan has at least one result and one kernel")
     passed: set[str] = set()
-    for kernel in plan.kernels:
-        for arg in kernel.args:
+    for launch in plan.launches:
+        is_call = isinstance(launch, LibraryCall)
+        name = launch.library if is_call else launch.function
+        for arg in launch.args:
             if arg.name not in tensors:
-                raise PlanError(f"{kernel.function} takes {arg.name}, no such tensor")
+                raise PlanError(f"{name} takes {arg.name}, no such tensor")
             if arg.view is not None:
-                where = f"{kernel.function}'s view of {arg.name}"
+                where = f"{name}'s view of {arg.name}"
                 _check_names(arg.view, known, where)
                 _check_view(tensors[arg.name].shape, arg.view, where)
             passed.add(arg.name)
@@ -221,6 +257,26 @@ def _tensor(literal: object, where: str) -> TensorSpec:
     if dtype not in ITEMSIZES:
         raise PlanError(f"{name}: unknown dtype {dtype}; one of {', '.join(ITEMSIZES)}")
     return TensorSpec(name, _shape(fields["shape"], name), dtype)
+
+
+def _launch(literal: object) -> KernelSpec | LibraryCall:
+    if "library" in _mapping(literal, "kernels"):
+        return _library_call(literal)
+    return _kernel(literal)
+
+
+def _library_call(literal: object) -> LibraryCall:
+    fields = _fields(literal, "kernels", LibraryCall.__slots__)
+    library = _string(fields["library"], "a library's function")
+    if library != "matmul":
+        raise PlanError(f"no library has {library}; there is: matmul")
+    args = tuple(_arg(a, library) for a in _items(fields["args"], f"args of {library}"))
+    if len(args) != 3:
+        raise PlanError(f"{library} takes two operands and a result, not {len(args)}")
+    transposed = _items(fields["transposed"], f"transposed of {library}")
+    if not set(transposed) <= {"lhs", "rhs"}:
+        raise PlanError(f"{library} has operands lhs and rhs, not {transposed}")
+    return LibraryCall("matmul", args, tuple(transposed))
 
 
 def _kernel(literal: object) -> KernelSpec:

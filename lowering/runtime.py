@@ -21,7 +21,8 @@ from cleave.lowering.binding import WORKSPACE_ALIGNMENT, Binding, Bindings
 from cleave.lowering.built_plan import BuiltPlan
 from cleave.lowering.hardware import hardware_for_arch
 from cleave.lowering.kernel_library import NotRunnableError, load_library
-from cleave.lowering.plan import Plan
+from cleave.lowering.library_calls import library_call
+from cleave.lowering.plan import LibraryCall, Plan
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +35,7 @@ class CompiledGraph:
     """
     A callable that hides how many kernels there are.
 
-    `launches` has a function for each kernel of the plan, which launches it on the
+    `launches` has a function for each launch of the plan, which does it with the
     tensors it is given. The workspace is allocated here; where dims are dynamic, at the
     first call that needs more of it (`reserve` does so ahead). All calls share it: for
     calls that overlap on several streams, pass `workspace=`.
@@ -59,8 +60,8 @@ class CompiledGraph:
             getattr(torch, spec.dtype) for spec in plan.tensors.values()
         )
         self._parameters = tuple(
-            tuple(self._names.index(arg.name) for arg in kernel.args)
-            for kernel in plan.kernels
+            tuple(self._names.index(arg.name) for arg in launch.args)
+            for launch in plan.launches
         )
         self._workspace: torch.Tensor | None = None
         self._last_temporaries: (
@@ -276,5 +277,11 @@ def load_compiled(
             f"{built.plan.name} was built for {built.arch}; {device} is a "
             f"{torch.cuda.get_device_name(device)}, sm_{capability[0]}{capability[1]}"
         )
-    launches = [load_library(kernel.library) for kernel in built.kernels]
+    kernels = iter(built.kernels)
+    launches = [
+        library_call(launch)
+        if isinstance(launch, LibraryCall)
+        else load_library(next(kernels).library)
+        for launch in built.plan.launches
+    ]
     return CompiledGraph(built.plan, launches, device)

@@ -36,6 +36,7 @@ PASSES: dict[str, tuple[str, str]] = {
         "ScheduleReductionsPass",
     ),
     "schedule-masks": ("cleave.passes.schedule_masks", "ScheduleMasksPass"),
+    "call-libraries": ("cleave.passes.call_libraries", "CallLibrariesPass"),
     "compose-plans": ("cleave.passes.compose_plans", "ComposePlansPass"),
     "select-schedules": ("cleave.passes.select_schedules", "SelectSchedulesPass"),
     "plan-memory": ("cleave.passes.plan_memory", "PlanMemoryPass"),

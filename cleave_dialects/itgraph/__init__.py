@@ -26,6 +26,7 @@ from cleave.dialects.itgraph.level import (
     scope_of,
     set_memory,
 )
+from cleave.dialects.itgraph.library import LibraryMatmul
 from cleave.dialects.itgraph.loop import LoopOp, NextOp
 from cleave.dialects.itgraph.memory import Memory, MemoryAttr
 from cleave.dialects.itgraph.operators import Copy, Tail
@@ -47,6 +48,7 @@ __all__ = [
     "KernelOp",
     "Let",
     "Level",
+    "LibraryMatmul",
     "Lookup",
     "LookupAttr",
     "LoopOp",
@@ -78,6 +80,6 @@ __all__ = [
 
 ItGraph = Dialect(
     "itgraph",
-    [PlanOp, KernelOp, LoopOp, NextOp, YieldOp, ReturnOp, Tail, Copy],
+    [PlanOp, KernelOp, LoopOp, NextOp, YieldOp, ReturnOp, Tail, Copy, LibraryMatmul],
     [TMapAttr, RangeAttr, LookupAttr, StateAttr, MemoryAttr],
 )

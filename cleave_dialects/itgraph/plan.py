@@ -58,8 +58,9 @@ class PlanOp(IRDLOperation):
           itgraph.return %y
         }
 
-    Between kernels stand only views of GMEM tensors (`algebra.reshape`, ...). Symbols
-    are sizes, split counts and tile sizes; `where` binds them and says what is known.
+    Between kernels stand only views of GMEM tensors (`algebra.reshape`, ...) and calls
+    of libraries (`itgraph.library_matmul`). Symbols are sizes, split counts and tile
+    sizes; `where` binds them and says what is known.
     """
 
     name = "itgraph.plan"
@@ -231,8 +232,8 @@ class ReturnOp(Terminator):
 
 
 def _stands_in_plan(op: Operation) -> bool:
-    """Kernels and returns say themselves that they belong into a plan."""
-    if isinstance(op, Operator):
-        return op.IS_VIEW
+    """Views do; others say themselves that they belong into a plan."""
+    if isinstance(op, Operator) and op.IS_VIEW:
+        return True
     parent = op.get_trait(HasParent)
     return parent is not None and PlanOp in parent.op_types
