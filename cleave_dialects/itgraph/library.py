@@ -44,8 +44,6 @@ class LibraryMatmul(Operator):
         ElementType("element_type", "to"),
     )
     ARITY: ClassVar = 2
-    REDUCTION: ClassVar = "sum"
-    ON_TENSOR_CORES: ClassVar = True
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
     transpose_lhs = opt_prop_def(UnitAttr)
