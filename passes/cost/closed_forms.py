@@ -58,8 +58,10 @@ class TileReduction:
     """One sum or maximum over a dim of a tile in registers."""
 
     elements: Dim
-    crosses_warps: bool
-    """The elements of a row lie in several warps, so warps have to meet in SMEM."""
+    row: Dim
+    """Elements that are reduced to one."""
+    in_fragment: bool
+    """The tile lies as a matmul left it, a row in four threads of a warp."""
 
 
 @dataclass(frozen=True)

@@ -190,12 +190,11 @@ class _Work:
         elements = self.source.elements(operand)
         memory = memory_of(operand)
         in_fragment = memory is not None and memory.layout == "fragment"
-        by_columns = self.source.kernel.attributes.get("warps") == StringAttr("columns")
         self._issue(elements, op.INSTRUCTIONS)
         (extent,) = op.expression.reduced
-        if self.source.facts.resolve(extent) != 1:
-            crosses = not in_fragment or by_columns
-            self.reductions.append(TileReduction(elements, crosses))
+        row = self.source.facts.resolve(extent)
+        if row != 1:
+            self.reductions.append(TileReduction(elements, row, in_fragment))
 
     def _add_copy(self, op: Copy) -> None:
         self.shared.append(self.source.elements(op.results[0]) * _width(op.results[0]))

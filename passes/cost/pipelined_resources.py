@@ -16,10 +16,12 @@ from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.closed_forms import RegisterPoint
 from cleave.passes.cost.evaluation import Array, Evaluation
 from cleave.passes.cost.form import Launch, Mask
-from cleave.passes.cost.work import WARPGROUP, is_bulk
+from cleave.passes.cost.work import WARPGROUP, crosses_warps, is_bulk
 
 BARRIER_BYTES = 1024
 """Static SMEM for the barriers between loading and computing warps."""
+WORD_BYTES = 4
+"""What each thread leaves in SMEM where warps meet over a row."""
 THREADS_OF_A_ROW = 4
 """Threads that hold one row of a tensor-core fragment."""
 CONSUMER_REGISTERS = 240
@@ -146,9 +148,12 @@ def _smem_bytes(at: Evaluation, chosen: Launches) -> Array:
             if buffer.first <= position <= buffer.last
         ]
         peak = np.maximum(peak, sum(live, np.zeros((1, 1))))
-    crosses = any(r.crosses_warps for x in at.forms.level.walk() for r in x.reductions)
-    meeting_place = 4 * chosen.threads if crosses else np.zeros((1, 1))
-    return np.where(chosen.is_role_based, total, peak) + meeting_place
+    meets = np.zeros((1, 1))
+    for level in at.forms.level.walk():
+        for reduction in level.reductions:
+            meets = np.maximum(meets, crosses_warps(reduction, at))
+    shared = np.where(chosen.is_role_based, total, peak)
+    return shared + meets * WORD_BYTES * chosen.threads
 
 
 def tile_registers(at: Evaluation, chosen: Launches) -> Array:

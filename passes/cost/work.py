@@ -11,7 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cleave.lowering.hardware import Hardware
-from cleave.passes.cost.closed_forms import LevelForms, MatrixProduct, Transfer
+from cleave.passes.cost.closed_forms import (
+    LevelForms,
+    MatrixProduct,
+    TileReduction,
+    Transfer,
+)
 from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
 
 WGMMA_ROWS = 64
@@ -19,6 +24,10 @@ WGMMA_DEPTH_BYTES = 32
 """Bytes of one row of A that an instruction takes: 16 elements of 2 bytes."""
 SWIZZLE_BYTES = 128
 """Of a row of the widest swizzle."""
+LINEAR_ROUNDS = 2
+"""How often more threads than those of a fragment exchange what they have of a row."""
+LINEAR_ROW = 256
+"""Elements of a row that lie in one warp, 8 in each thread."""
 NARROW_BOXES = (1.5, 2.0)
 """By how much loads take longer whose boxes are 64 and 32 bytes wide."""
 INSTRUCTION_CLOCKS = 5
@@ -68,17 +77,24 @@ def iteration_work(
     busiest = np.maximum(
         special / hardware.special_per_clock, issued / hardware.lanes_per_clock
     )
-    crossing = sum(reduction.crosses_warps for reduction in level.reductions)
-    within = len(level.reductions) - crossing
-    waits = len(level.products) * product_wait_clocks
-    waits += within * hardware.row_exchange_clocks
-    waits += level.meetings * hardware.barrier_clocks
-    waits += crossing * (hardware.barrier_clocks + hardware.row_exchange_clocks)
+    waits = zero + len(level.products) * product_wait_clocks
+    for reduction in level.reductions:
+        rounds = 1 if reduction.in_fragment else LINEAR_ROUNDS
+        waits = waits + rounds * hardware.row_exchange_clocks
+        waits = waits + crosses_warps(reduction, at) * hardware.barrier_clocks
+    waits = waits + level.meetings * hardware.barrier_clocks
     return Work(
         tensor,
         busiest + shared / hardware.smem_bytes_per_clock,
-        zero + waits,
+        waits,
     )
+
+
+def crosses_warps(reduction: TileReduction, at: Evaluation) -> Array:
+    """1 where the elements of a row lie in several warps, which then meet in SMEM."""
+    if reduction.in_fragment:
+        return np.full((1, 1), float(at.forms.warps == "columns"))
+    return (at(reduction.row) > LINEAR_ROW).astype(np.float64)
 
 
 def product_clocks(

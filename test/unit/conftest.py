@@ -6,12 +6,18 @@ from subprocess import CompletedProcess
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, Builtin, ModuleOp
 from xdsl.parser import Parser
 
 from cleave.dialects.algebra import Algebra
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.dims import symbol
+from cleave.dialects.fact import Fact
 from cleave.dialects.itgraph import ItGraph
+from cleave.dialects.tensor import FactAttr
 from cleave.tools import opt
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +31,23 @@ def parse_ir() -> Callable[[str], ModuleOp]:
         return Parser(ctx, text).parse_module()
 
     return parse
+
+
+@pytest.fixture(scope="session")
+def example_graph(parse_ir: Callable[[str], ModuleOp]) -> Callable[..., GraphOp]:
+    """`example_graph("matmul", M=16)` is the graph of an example, at other sizes."""
+
+    def load(name: str, **sizes: int) -> GraphOp:
+        text = (EXAMPLES / f"{name}.mlir").read_text(encoding="utf-8")
+        graph = next(op for op in parse_ir(text).ops if isinstance(op, GraphOp))
+        graph.detach()
+        bound = {fact.data.lhs: fact.data for fact in graph.where}
+        bound |= {symbol(n): Fact(symbol(n), "=", size) for n, size in sizes.items()}
+        graph.where = ArrayAttr(map(FactAttr, bound.values()))
+        graph.verify()
+        return graph
+
+    return load
 
 
 @pytest.fixture
