@@ -33,7 +33,6 @@ def why_not_one_kernel(graph: GraphOp, sizes: Sizes) -> str | None:
     graph = graph.clone()
     try:
         insert_casts(graph)
-        schedule_blocks(graph, {})
     except PassFailedException as error:
         return str(error)
     types = [cast(TensorType, stored(v).type) for v in graph.return_op.values]
@@ -45,6 +44,10 @@ def why_not_one_kernel(graph: GraphOp, sizes: Sizes) -> str | None:
     }
     if _divides(graph, names):
         return None
+    try:
+        schedule_blocks(graph, {})
+    except PassFailedException as error:
+        return str(error)
     whole = {name for name in sorted(names) if not _divides(graph, {name})}
     on_tensor_cores = any(op.ON_TENSOR_CORES for op in graph.operators)
     for type_ in types:

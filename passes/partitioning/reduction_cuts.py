@@ -61,6 +61,7 @@ def reduction_cuts(
     """
     boundaries = Boundaries(graph, sizes_of(graph))
     choices = _choices(boundaries)
+    verdicts = Verdicts(graph)
     order = count()
     queue: list[tuple[int, int, tuple[Boundary, ...], ReductionCut]] = []
 
@@ -83,7 +84,7 @@ def reduction_cuts(
             continue  # a boundary at which nothing new is kept
         seen.add(pieces)
         if len(drafts) > 1:
-            if why_not(found) is None:
+            if verdicts.why_not(found) is None:
                 yield found
             elif chain and chain[-1][1] is Place.OPERANDS:
                 # Perhaps rows are too long to be normalized by one kernel.
@@ -126,18 +127,32 @@ def unfused(graph: GraphOp) -> ReductionCut:
     reason: str | None = None
     for together in (True, False):
         found = _cut_at(boundaries, list(_around_groups(boundaries, together)))
-        reason = why_not(found)
+        reason = Verdicts(graph).why_not(found)
         if reason is None:
             return found
     raise PassFailedException(f"@{graph.graph_name} has no unfused plan: {reason}")
 
 
-def why_not(found: ReductionCut) -> str | None:
-    """Why one of the pieces cannot be a kernel, if one cannot."""
-    sizes = sizes_of(found.graph)
-    pieces = cut(found.graph, found.steps, found.graph.graph_name)
-    reasons = (why_not_one_kernel(piece, sizes) for piece in pieces)
-    return next((reason for reason in reasons if reason is not None), None)
+class Verdicts:
+    """Which pieces of one graph can be kernels; cuts have many of them in common."""
+
+    def __init__(self, graph: GraphOp) -> None:
+        self.graph = graph
+        self.sizes = sizes_of(graph)
+        self._known: dict[tuple[frozenset[SSAValue], frozenset[SSAValue]], str | None]
+        self._known = {}
+
+    def why_not(self, found: ReductionCut) -> str | None:
+        """Why a piece of a cut cannot be a kernel, if one cannot."""
+        pieces = cut(self.graph, found.steps, self.graph.graph_name)
+        for draft, piece in zip(found.drafts, pieces, strict=True):
+            results = frozenset([*draft.passed_on, *draft.outputs.values()])
+            key = results, frozenset(draft.operands)
+            if key not in self._known:
+                self._known[key] = why_not_one_kernel(piece, self.sizes)
+            if (reason := self._known[key]) is not None:
+                return reason
+        return None
 
 
 def _around_groups(boundaries: Boundaries, together: bool) -> Iterator[Boundary]:
