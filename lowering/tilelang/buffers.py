@@ -172,12 +172,14 @@ class GlobalTile:
     tensor: str
     dims: tuple[Dim, ...]
     """Of the whole tensor."""
+    axes: tuple[int, ...]
+    """Those that the kernel sees."""
     tmap: TMap
     element: Attribute
 
     def slice(self, spelling: Spelling) -> str:
         """`k[i_H, 0:D, i_L * BL : (i_L + 1) * BL]`."""
-        ranges = _ranges(self.tmap, spelling.kept(self.dims), spelling)
+        ranges = _ranges(self.tmap, self.axes, spelling)
         return f"{self.tensor}[{', '.join(ranges or ['0:1'])}]"
 
     def moves_in_bulk(self, spelling: Spelling) -> bool:

@@ -7,7 +7,7 @@ What every kernel form writes alike: the function, its tensors, their tiles, lau
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from xdsl.dialects.builtin import StringAttr
@@ -30,10 +30,14 @@ from cleave.lowering.tilelang.text import EmissionError, Names, indented
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tensor in GMEM that a kernel reads or writes, without dims of size 1."""
+    """
+    A tensor in GMEM that a kernel reads or writes; `axes` are those that the kernel
+    sees: without dims of size 1, but for those that are padded.
+    """
 
     name: str
     value: SSAValue
+    axes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -95,13 +99,39 @@ class KernelEmitter:
         """Tensors in the order of first use: what is read, then what is written."""
         if self.kernel.lets:
             raise EmissionError("'itgraph.kernel' op: lets have no TileLang form yet")
-        values = [*dict.fromkeys(self.kernel.sources), *self.kernel.results]
-        return [Parameter(self.context.tensor_names[value], value) for value in values]
+        kernel = self.kernel
+        tiles: dict[SSAValue, list[TMap]] = {}
+        for view in kernel.views:
+            tiles.setdefault(view.source, []).append(view.tmap)
+        for result, tmap in zip(kernel.results, kernel.output_tmaps, strict=True):
+            tiles[result] = [tmap]
+        return [
+            Parameter(self.context.tensor_names[value], value, self._axes(value, seen))
+            for value, seen in tiles.items()
+        ]
 
-    def _tensor_type(self, value: SSAValue) -> str:
+    def _axes(self, value: SSAValue, tiles: Sequence[TMap]) -> tuple[int, ...]:
+        resolve = self.context.facts.resolve
+        return tuple(
+            axis
+            for axis, dim in enumerate(cast(TensorType, value.type).dims)
+            if resolve(dim) != 1 or any(resolve(t.tile[axis]) != 1 for t in tiles)
+        )
+
+    def _tensor_type(self, parameter: Parameter) -> str:
+        type_ = cast(TensorType, parameter.value.type)
+        dims = [type_.dims[axis] for axis in parameter.axes]
+        text = ", ".join(map(self.spelling.dim, dims)) or "1"
+        comma = "," if len(dims) <= 1 else ""
+        return f'T.Tensor(({text}{comma}), "{dtype_name(type_.element_type)}")'
+
+    def _global_tile(self, value: SSAValue, tmap: TMap) -> GlobalTile:
+        """A tile of a tensor that the kernel reads or writes."""
+        (parameter,) = (p for p in self.parameters if p.value is value)
         type_ = cast(TensorType, value.type)
-        dtype = dtype_name(type_.element_type)
-        return f'T.Tensor({self.spelling.shape(type_.dims)}, "{dtype}")'
+        return GlobalTile(
+            parameter.name, type_.dims, parameter.axes, tmap, type_.element_type
+        )
 
     def view(self, argument: SSAValue, source: SSAValue, tmap: TMap) -> Place:
         """A tile of a tensor in GMEM, or a part of a buffer."""
@@ -113,31 +143,17 @@ class KernelEmitter:
             facts = facts_at(cast(Operation, block.last_op))
             return held.part(tmap, self.spelling, facts)
         if held is None:
-            type_ = cast(TensorType, source.type)
-            whole = TMap.whole(type_.dims)
-            name = self.context.tensor_names[source]
-            held = GlobalTile(name, type_.dims, whole, type_.element_type)
-        return GlobalTile(held.tensor, held.dims, held.tmap.then(tmap), held.element)
+            whole = TMap.whole(cast(TensorType, source.type).dims)
+            held = self._global_tile(source, whole)
+        return replace(held, tmap=held.tmap.then(tmap))
 
     def output_tiles(self) -> list[tuple[SSAValue, GlobalTile]]:
         """Each value that an iteration stores, and where."""
         kernel = self.kernel
         return [
-            (
-                tile,
-                GlobalTile(
-                    self.context.tensor_names[result],
-                    out.type.dims,
-                    tmap,
-                    out.type.element_type,
-                ),
-            )
-            for result, out, tile, tmap in zip(
-                kernel.results,
-                kernel.outs,
-                kernel.yielded,
-                kernel.output_tmaps,
-                strict=True,
+            (tile, self._global_tile(result, tmap))
+            for result, tile, tmap in zip(
+                kernel.results, kernel.yielded, kernel.output_tmaps, strict=True
             )
         ]
 
@@ -179,9 +195,7 @@ class KernelEmitter:
         self, grid: Sequence[str], threads: int, variables: str, inside: Sequence[str]
     ) -> list[str]:
         """The `T.prim_func` with its launch and the statements inside of that."""
-        signature = [
-            f"{p.name}: {self._tensor_type(p.value)}," for p in self.parameters
-        ]
+        signature = [f"{p.name}: {self._tensor_type(p)}," for p in self.parameters]
         statements = [*inside]
         if any("exp2(" in line for line in self.macros):
             statements.insert(0, "T.import_source(EXP2)")

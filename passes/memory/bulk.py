@@ -21,7 +21,12 @@ def moves_in_bulk(
     Whether TMA can move a tile of a tensor with these dims: strides and rows are known
     to be multiples of 16 bytes. TileLang takes strides that are no numbers for such.
     """
-    kept = [axis for axis, dim in enumerate(dims) if facts.resolve(dim) != 1]
+    sizes = zip(dims, tile, strict=True)
+    kept = [
+        axis
+        for axis, extents in enumerate(sizes)
+        if any(facts.resolve(extent) != 1 for extent in extents)
+    ]
     if not kept:
         return True
     unit = BULK_BYTES // element_bytes(element)

@@ -1,8 +1,8 @@
 """
-The attention sweep on reduced shapes, tile by tile in NumPy, and what holds exactly.
+The attention sweep on reduced shapes in NumPy, and what holds exactly.
 
-Every kernel of the sweep is scheduled, with its lengths left open; each then runs on
-lengths and numbers of heads that take turns.
+Every kernel of the sweep is scheduled, with its lengths left open and bound; each then
+runs on lengths and numbers of heads that take turns.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -34,8 +37,8 @@ from bench.attention_cases import (
 from bench.attention_check import (
     check,
     families_of,
-    graph_of,
     inputs_of,
+    program_of,
 )
 from bench.attention_properties import (
     hidden_keys_matter,
@@ -44,10 +47,11 @@ from bench.attention_properties import (
     permuting_the_batch,
     rows_without_keys,
 )
-from cleave.dialects.itgraph import PlanOp
 from cleave.lowering.compilation.configuration import Configuration
-from cleave.lowering.compilation.pipeline import prepare, schedule
+from cleave.lowering.compilation.pipeline import TileProgram
+from cleave.lowering.generated import GeneratedModule, load_generated
 from cleave.lowering.numpy_itgraph import execute_plan
+from cleave.lowering.numpy_modules import execute_module
 
 CPU = torch.device("cpu")
 WINDOW = 20
@@ -87,30 +91,46 @@ def reduced(kernel: AttentionKernel) -> ReducedKernel:
     return ReducedKernel(kernel.element, kernel.mask, *dims, window=WINDOW)
 
 
-@cache
-def plan_of(kernel: ReducedKernel) -> PlanOp:
-    return schedule(prepare(graph_of(kernel.graph())), kernel.configuration()).plan
-
-
 @dataclass(frozen=True)
 class Run:
-    """A kernel on the sizes of a case; results are tensors, as from a device."""
+    """
+    A kernel on the sizes of a case, in NumPy: its tile program, or the TileLang that
+    was printed for it. Its lengths are open, or bound to those of the case.
+    """
 
     case: AttentionCase
+    how: Literal["tiles", "text", "bound text"] = "text"
 
     def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         arrays = [tensor.double().numpy() for tensor in inputs]
-        plan = plan_of(self.kernel)
-        with np.errstate(all="ignore"):
-            results = execute_plan(
-                plan, arrays, self.case.sizes, "rounded", order="random"
-            )
+        sizes = self.case.sizes
+        kernel = self.case.kernel
+        if self.how == "tiles":
+            plan = program_for(kernel).plan
+            with np.errstate(all="ignore"):
+                results = execute_plan(plan, arrays, sizes, "rounded", order="random")
+        else:
+            bound = tuple(sizes.items()) if self.how == "bound text" else ()
+            results = execute_module(module_of(kernel, bound), arrays, sizes)
         return [torch.tensor(result.astype(np.float64)) for result in results]
 
-    @property
-    def kernel(self) -> ReducedKernel:
-        assert isinstance(self.case.kernel, ReducedKernel)
-        return self.case.kernel
+
+@cache
+def program_for(
+    kernel: AttentionKernel, bound: tuple[tuple[str, int], ...] = ()
+) -> TileProgram:
+    return program_of(kernel, dict(bound) or None)
+
+
+@cache
+def module_of(
+    kernel: AttentionKernel, bound: tuple[tuple[str, int], ...]
+) -> GeneratedModule:
+    text = program_for(kernel, bound).source(fast_math=False)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "module.py"
+        path.write_text(text, encoding="utf-8")
+        return load_generated(path)
 
 
 SWEEP = list(enumerate(cases()))
@@ -122,7 +142,7 @@ def sampled() -> list[tuple[int, AttentionCase]]:
     return [
         SWEEP[number * turns + (offset + 9 * number) % turns]
         for number in range(len(SWEEP) // turns)
-        for offset in (0, 15)
+        for offset in (0, 11)
     ]
 
 
@@ -147,14 +167,15 @@ def test_attention_is_right(number: int, case: AttentionCase):
     small = reduced_case(case)
     inputs = inputs_of(small, families_of(small, number), CPU, seed=number)
     assert "amplitude 1" in inputs
-    for family, tensors in inputs.items():
-        checked = check(small, Run(small), family, tensors)
-        assert checked.reasons == []
+    for how in ("tiles", "text", "bound text"):
+        for family, tensors in inputs.items():
+            checked = check(small, Run(small, how), family, tensors)
+            assert checked.reasons == [], how
 
 
 @pytest.mark.parametrize("kernel", [*kernels()], ids=lambda kernel: kernel.name)
 def test_every_kernel_is_scheduled_with_open_lengths(kernel: AttentionKernel):
-    program = schedule(prepare(graph_of(kernel.graph())), kernel.configuration())
+    program = program_of(kernel)
     assert {"N", "G", "M", "L"} <= {*program.plan.symbol_names}
     assert "T.dynamic" in program.source(fast_math=False)
 

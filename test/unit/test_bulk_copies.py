@@ -6,8 +6,7 @@ from xdsl.ir import Attribute
 
 from cleave.dialects.dims import Dim, parse_dim_text
 from cleave.dialects.facts import Fact, Facts
-from cleave.dialects.itgraph.tmap import TMap
-from cleave.lowering.tilelang.buffers import GlobalTile, Spelling
+from cleave.passes.memory import bulk
 
 
 def moves_in_bulk(
@@ -15,9 +14,7 @@ def moves_in_bulk(
 ) -> bool:
     symbols = ("M", "L", "D", "BM", "BL")
     facts = Facts(where, symbols)
-    tmap = TMap((0,) * len(parsed(dims)), parsed(tile))
-    held = GlobalTile("x", parsed(dims), tmap, element)
-    return held.moves_in_bulk(Spelling(facts, {}, {}))
+    return bulk.moves_in_bulk(parsed(dims), parsed(tile), element, facts)
 
 
 def parsed(dims: str) -> tuple[Dim, ...]:
@@ -45,3 +42,7 @@ def test_a_vector_has_no_strides():
 def test_rows_count_that_lie_behind_dims_of_size_1():
     assert moves_in_bulk("M 1 64 1", "1 1 64 1")
     assert not moves_in_bulk("M 1 L 1", "1 1 64 1")
+
+
+def test_rows_of_one_element_are_not_padded_in_bulk():
+    assert not moves_in_bulk("M 1", "128 16")
