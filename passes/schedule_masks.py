@@ -64,6 +64,7 @@ class ScheduleMasksPass(ModulePass):
                 schedule_masks(level)
         for level in op.walk():
             if isinstance(level, KernelOp):
+                share_tails(level.body.block)
                 start_longest_first(level)
 
 
