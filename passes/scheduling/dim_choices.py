@@ -58,7 +58,7 @@ class DimUses:
             if isinstance(size := binding.get(name), int)
         }
         for value in computed_outputs(self.graph):
-            dims = _dims(value)
+            dims = _dims(_before_transposes(value))
             for position, dim in enumerate(dims, start=-len(dims)):
                 if (use := self._use(dim)) is not None:
                     use.is_batch |= position < -2
@@ -133,6 +133,25 @@ def _leaves(value: SSAValue, graph: GraphOp) -> bool:
 def _users(value: SSAValue) -> Iterator[object]:
     for use in value.uses:
         yield use.operation
+
+
+def _before_transposes(value: SSAValue) -> SSAValue:
+    """
+    What an output is element by element, before its dims were brought in another order:
+    there rows and columns are those of a matmul.
+    """
+    found = current = value
+    while isinstance(owner := current.owner, Operator):
+        if owner.IS_VIEW and not owner.KEEPS_ORDER:
+            found = current = owner.operands[0]
+        elif owner.ELEMENTWISE:
+            same = [v for v in owner.operands if _dims(v) == _dims(current)]
+            if not same:
+                break
+            current = same[0]
+        else:
+            break
+    return found
 
 
 def _dims(value: SSAValue) -> tuple[Dim, ...]:

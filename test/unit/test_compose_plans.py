@@ -33,6 +33,7 @@ from cleave.passes.partitioning.reduction_cuts import reduction_cuts, unfused
 from cleave.passes.plan_memory import PlanMemoryPass
 from cleave.passes.schedule_blocks import schedule_blocks
 from cleave.passes.schedule_reductions import schedule_reductions
+from cleave.passes.scheduling.dim_choices import DimUses
 from cleave.passes.stabilize_exp import StabilizeExpPass
 
 ParseIR = Callable[[str], ModuleOp]
@@ -294,3 +295,16 @@ def test_two_kernels_lower_to_legal_cubins(parse_ir: ParseIR, tmp_path: Path) ->
     assert product.instructions["wgmma"] > 0
     for report in (statistic, product):
         assert (report.spill_store_bytes, report.spill_load_bytes) == (0, 0)
+
+
+def test_rows_and_columns_are_those_before_heads_are_joined(parse_ir: ParseIR) -> None:
+    text = (ROOT / "test/graphs/attention_projection.mlir").read_text()
+    sizes = {"H": 32, "M": 4096, "L": 4096, "D": 128, "N": 4096}
+    graph = graph_in(parse_ir, text, sizes)
+    attention, _ = pieces_of(next(reduction_cuts(graph)), "attention")
+    (type_,) = attention.output_types
+    assert [str(dim) for dim in type_.dims] == ["M", "H", "D"]
+    uses = DimUses(attention).uses
+    assert (uses["H"].is_batch, uses["H"].is_output) == (True, False)
+    assert (uses["M"].is_batch, uses["M"].is_output) == (False, True)
+    assert uses["D"].is_last
