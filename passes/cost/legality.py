@@ -41,9 +41,9 @@ def tensor_core_rules(
         depth = depth | (k * product.element_bytes % WGMMA_DEPTH_BYTES != 0)
         widest = np.maximum(widest, np.minimum(each_columns, WGMMA_COLUMNS))
         if product.lhs_in_registers and has_wgmma:
-            # TileLang has no layout for a computed operand of more rows ("Layout infer
-            # conflict") except where one warpgroup holds all of them.
-            chained = chained | ((each_rows != WGMMA_ROWS) & (warpgroups > 1))
+            # With more rows, two instructions hold the operand: TileLang has no layout
+            # for that with several warpgroups, and ptxas spills with one.
+            chained = chained | (each_rows != WGMMA_ROWS)
     rules: dict[str, Rule | Limit] = {
         "matmul rows": Rule(
             rows,

@@ -186,7 +186,10 @@ class _RegisterWalk:
     def _takes_registers(self, value: SSAValue) -> bool:
         owner = value.owner
         if isinstance(owner, Operator) and (
-            is_written_in_place(owner) or _accumulates(owner) or _joins(owner)
+            is_written_in_place(owner)
+            or _accumulates(owner)
+            or _joins(owner)
+            or _streams(owner)
         ):
             return False
         return self._tile(value) is not None
@@ -267,3 +270,26 @@ def _joins(op: Operator) -> bool:
     if not isinstance(owner, Operator) or owner.REDUCTION is None:
         return False
     return owner.is_before_in_block(op)
+
+
+def _streams(op: Operator) -> bool:
+    """
+    Whether a tile comes from SMEM element by element and goes into a sum or maximum
+    likewise: ptxas then never holds all of it.
+    """
+    user = op.results[0].get_user_of_unique_use()
+    if not isinstance(user, Operator) or user.parent_block() is not op.parent_block():
+        return False
+    is_read = all(_is_in(v, "smem") or _is_streamed(v) for v in op.operands)
+    is_element = isinstance(op, Copy) or op.ELEMENTWISE
+    goes_on = user.REDUCTION is not None and not user.ON_TENSOR_CORES
+    return is_read and is_element and (goes_on or _streams(user))
+
+
+def _is_streamed(value: SSAValue) -> bool:
+    owner = value.owner
+    if not isinstance(owner, Operator):
+        return False
+    is_element = isinstance(owner, Copy) or owner.ELEMENTWISE
+    operands = owner.operands
+    return is_element and all(_is_in(v, "smem") or _is_streamed(v) for v in operands)

@@ -29,10 +29,13 @@ CONSUMER_REGISTERS = 240
 THREE_CONSUMER_REGISTERS = 160
 FREE_REGISTERS = 32
 """
-Registers of a thread that hold no tile, at the least: of 240, tiles may take 208; of
-160, 128. A matmul whose left operand is in registers holds 8 more.
+Of 240 registers, those that hold no tile: sums of two matmuls compile with 208 for
+tiles and spill with 224. If a left operand is in registers, it is four more: attention
+compiles with 202 and spills with 210.
 """
-CHAIN_REGISTERS = 8
+CHAIN_REGISTERS = 4
+THREE_FREE_REGISTERS = 28
+"""Of 160: attention compiles with 130 for tiles and spills with 138."""
 UNDIVIDED_FREE_REGISTERS = 48
 """The same where all warps load and compute: addresses and masks of the loads."""
 
@@ -101,11 +104,9 @@ def resources(
     keeps_launch_registers = ~has_producers | (chosen.is_single_loop & ~every)
     cap = np.where(keeps_launch_registers, launch_registers, raised)
     chained = any(product.lhs_in_registers for product in at.forms.products)
-    spare = np.where(
-        has_producers,
-        FREE_REGISTERS + (CHAIN_REGISTERS if chained else 0) * ~three,
-        UNDIVIDED_FREE_REGISTERS,
-    )
+    divided = FREE_REGISTERS + (CHAIN_REGISTERS if chained else 0)
+    divided = np.where(three, THREE_FREE_REGISTERS, divided)
+    spare = np.where(has_producers, divided, UNDIVIDED_FREE_REGISTERS)
     return Resources(
         has_producers,
         np.broadcast_to(every, has_producers.shape),

@@ -54,16 +54,17 @@ def symbolic_forms(
 ) -> tuple[KernelForms, dict[str, np.ndarray[Any, np.dtype[np.int64]]]]:
     """Closed forms with tile sizes as symbols, and these sizes for them."""
     insert_casts(graph)
-    free = [
-        {n: 1 if s == 1 else None for n, s in t.items()} for t in (blocks, reductions)
-    ]
-    structure = LoopStructure(*free, has_tails=True)
+    structure = LoopStructure(symbolic(blocks), symbolic(reductions), has_tails=True)
     plan = planned(schedule(graph, structure).plan, PlanMemoryPass(warps=warps))
     (kernel,) = kernels_of(plan)
     sizes = {
         f"B{n}": np.array([s]) for n, s in {**blocks, **reductions}.items() if s != 1
     }
     return kernel_forms(kernel), sizes
+
+
+def symbolic(tiles: Tiles) -> dict[str, int | None]:
+    return {name: 1 if size == 1 else None for name, size in tiles.items()}
 
 
 ################################################################################

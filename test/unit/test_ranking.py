@@ -1,0 +1,301 @@
+"""
+The cost model against what was measured and compiled: the times of generated kernels on
+an H200, and the sizes from which kernels spill registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.lowering.hardware import Hardware, load_hardware
+from cleave.passes.cost.evaluation import Evaluation
+from cleave.passes.cost.extraction import kernel_forms
+from cleave.passes.cost.form import Launch, Rule, Specialization
+from cleave.passes.cost.pipelined import PipelinedCost
+from cleave.passes.insert_casts import insert_casts
+from cleave.passes.plan_memory import PlanMemoryPass
+from cleave.passes.scheduling.structures import (
+    LoopStructure,
+    Warps,
+    kernels_of,
+    planned,
+    schedule,
+)
+
+Example = Callable[..., GraphOp]
+Tiles = dict[str, int]
+H200 = load_hardware("h200")
+FORM = PipelinedCost()
+
+
+def evaluated(
+    graph: GraphOp, blocks: Tiles, reductions: Tiles, warps: Warps = "rows"
+) -> Evaluation:
+    """The closed forms of a graph at these tile sizes."""
+    insert_casts(graph)
+    structure = LoopStructure(symbolic(blocks), symbolic(reductions))
+    plan = planned(schedule(graph, structure).plan, PlanMemoryPass(warps=warps))
+    (kernel,) = kernels_of(plan)
+    sizes = {**blocks, **reductions}
+    columns = {f"B{n}": np.array([s]) for n, s in sizes.items() if s != 1}
+    return Evaluation(kernel_forms(kernel), columns)
+
+
+def symbolic(tiles: Tiles) -> dict[str, int | None]:
+    return {name: 1 if size == 1 else None for name, size in tiles.items()}
+
+
+################################################################################
+# Times                                                                        #
+################################################################################
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A kernel and its time on an H200, launch included, with clean L2."""
+
+    microseconds: float
+    graph: str
+    sizes: Tiles
+    blocks: Tiles
+    reductions: Tiles
+    threads: int
+    stages: int
+    specialization: Specialization = "single-loop"
+
+    def predicted(self, load: Example, hardware: Hardware = H200) -> float:
+        graph = load(self.graph, **self.sizes)
+        at = evaluated(graph, self.blocks, self.reductions)
+        launch = Launch(self.threads, self.stages, self.specialization)
+        seconds = FORM.times(at, [launch], hardware).seconds[0, 0]
+        return float(seconds + hardware.launch_seconds) * 1e6
+
+
+SQUARE = {"M": 4096, "K": 4096, "N": 4096}
+NORMED = {"M": 4096, "K": 4096, "N": 6144}
+GATED = {"M": 4096, "K": 4096, "N": 14336}
+SUMMED = {"M": 4096, "K": 64, "N": 4096}
+WIDE = {"H": 32, "M": 4096, "L": 4096, "D": 128}
+SLIM = {"H": 32, "M": 4096, "L": 4096, "D": 64}
+
+
+def attention(time: float, sizes: Tiles, keys: int, stages: int) -> Measured:
+    blocks = {"H": 1, "M": 128}
+    return Measured(time, "attention_fig5a", sizes, blocks, {"L": keys}, 256, stages)
+
+
+def product(time: float, graph: str, sizes: Tiles, rows: int, columns: int) -> Measured:
+    return Measured(time, graph, sizes, {"M": rows, "N": columns}, {"K": 64}, 256, 3)
+
+
+GROUPS: dict[str, list[Measured]] = {
+    "matmul": [
+        product(186.8, "matmul", SQUARE, 128, 256),
+        product(189.0, "matmul", SQUARE, 256, 128),
+        product(205.6, "matmul", SQUARE, 128, 128),
+    ],
+    "attention of 128": [attention(431.8, WIDE, 128, 2), attention(444.9, WIDE, 64, 3)],
+    "attention of 64": [attention(311.0, SLIM, 128, 2), attention(320.6, SLIM, 64, 3)],
+    "matmul_rowsum": [
+        Measured(18.4, "matmul_rowsum", SUMMED, {"M": 64}, {"N": 128}, 128, 2),
+        Measured(21.4, "matmul_rowsum", SUMMED, {"M": 128}, {"N": 128}, 256, 2),
+    ],
+    "rmsnorm": [
+        product(339.5, "rmsnorm_matmul_scaled", NORMED, 128, 256),
+        product(477.0, "rmsnorm_matmul_scaled", NORMED, 128, 128),
+    ],
+    "swiglu": [product(1380.0, "swiglu", GATED, 128, 128)],
+    "matmul_matmul": [
+        Measured(182.0, "matmul_matmul", SLIM, {"H": 1, "M": 128}, {"L": 128}, 256, 2)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_times_come_near_and_in_order(name: str, example_graph: Example) -> None:
+    """Within an eighth of what was measured, and the faster tile is predicted so."""
+    group = GROUPS[name]
+    predicted = {each: 0.0 for each in map(id, group)}
+    for each in group:
+        predicted[id(each)] = each.predicted(example_graph)
+        assert predicted[id(each)] == pytest.approx(each.microseconds, rel=0.13)
+    for first, second in combinations(group, 2):
+        faster = first.microseconds < second.microseconds
+        assert (predicted[id(first)] < predicted[id(second)]) == faster
+
+
+def test_role_based_is_a_little_slower(example_graph: Example) -> None:
+    (one, *_) = GROUPS["matmul"]
+    other = Measured(
+        187.6, "matmul", SQUARE, one.blocks, one.reductions, 256, 3, "role-based"
+    )
+    ratio = other.predicted(example_graph) / one.predicted(example_graph)
+    assert 1 < ratio < 1.03
+
+
+def test_moving_the_division_is_worth_it(example_graph: Example) -> None:
+    """Softmax before the second matmul takes a second pass over the keys."""
+    blocks, keys = {"H": 1, "M": 128}, {"L": 64}
+    before = Measured(0, "mha", WIDE, blocks, keys, 256, 2, "role-based")
+    after = Measured(0, "attention_fig5a", WIDE, blocks, keys, 256, 2, "role-based")
+    assert before.predicted(example_graph) > 1.3 * after.predicted(example_graph)
+
+
+def test_a_gpu_with_more_multiprocessors_is_faster(example_graph: Example) -> None:
+    kernel = product(0, "swiglu", GATED, 128, 128)
+    half = replace(
+        H200,
+        multiprocessors=66,
+        tensor_flops_f16=H200.tensor_flops_f16 / 2,
+        memory_bytes_per_second=H200.memory_bytes_per_second / 2,
+    )
+    ratio = kernel.predicted(example_graph, half) / kernel.predicted(example_graph)
+    assert ratio == pytest.approx(2, rel=0.05)
+
+
+################################################################################
+# Registers                                                                    #
+################################################################################
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Tile sizes and threads, and whether ptxas 13.0 spills registers or refuses."""
+
+    graph: str
+    sizes: Tiles
+    blocks: Tiles
+    reductions: Tiles
+    threads: int
+    compiles: bool
+
+    def __str__(self) -> str:
+        tiles = {**self.blocks, **self.reductions, "threads": self.threads}
+        sizes = "-".join(f"{name}{size}" for name, size in tiles.items())
+        return f"{self.graph}-D{self.sizes.get('D')}-{sizes}"
+
+
+def chain(d: int, rows: int, keys: int, threads: int, compiles: bool) -> Compiled:
+    sizes = {**WIDE, "D": d}
+    blocks = {"H": 1, "M": rows}
+    return Compiled("attention_fig5a", sizes, blocks, {"L": keys}, threads, compiles)
+
+
+def sums(graph: str, rows: int, columns: int, threads: int, fits: bool) -> Compiled:
+    return Compiled(graph, GATED, {"M": rows, "N": columns}, {"K": 64}, threads, fits)
+
+
+COMPILED = [
+    chain(128, 128, 128, 256, True),
+    chain(128, 128, 256, 256, True),
+    chain(64, 128, 256, 256, True),
+    chain(192, 128, 208, 256, True),
+    chain(192, 128, 224, 256, False),
+    chain(256, 128, 160, 256, False),
+    chain(256, 64, 192, 128, False),
+    chain(128, 64, 256, 128, True),
+    chain(128, 128, 128, 128, False),
+    chain(64, 128, 128, 128, False),
+    chain(128, 192, 128, 384, True),
+    chain(128, 192, 144, 384, False),
+    chain(96, 192, 192, 384, False),
+    chain(64, 192, 192, 384, True),
+    chain(64, 192, 208, 384, False),
+    chain(64, 256, 64, 256, False),
+    sums("matmul", 128, 256, 256, True),
+    sums("matmul", 256, 208, 256, True),
+    sums("matmul", 256, 224, 256, False),
+    sums("matmul", 128, 208, 128, True),
+    sums("matmul", 128, 224, 128, False),
+    sums("matmul", 192, 192, 384, True),
+    sums("matmul", 192, 240, 384, False),
+    sums("swiglu", 128, 208, 256, True),
+    sums("swiglu", 128, 224, 256, False),
+    sums("swiglu", 256, 112, 256, False),
+    sums("rmsnorm_matmul_scaled", 128, 256, 256, True),
+    sums("rmsnorm_matmul_scaled", 256, 192, 256, True),
+    sums("rmsnorm_matmul_scaled", 192, 192, 384, True),
+]
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=str)
+def test_registers_decide_as_ptxas_does(case: Compiled, example_graph: Example) -> None:
+    at = evaluated(
+        example_graph(case.graph, **case.sizes), case.blocks, case.reductions
+    )
+    limits = FORM.limits(at, [Launch(case.threads, 2, "single-loop")], H200)
+    about_registers = ("registers", "matmul registers", "chained matmul")
+    exceeded = [n for n in about_registers if n in limits and limits[n].exceeded.any()]
+    assert bool(exceeded) != case.compiles
+
+
+################################################################################
+# Other rules                                                                  #
+################################################################################
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Tile sizes that break one rule."""
+
+    blocks: Tiles
+    reductions: Tiles
+    launch: Launch
+    warps: Warps = "rows"
+    graph: str = "matmul"
+    sizes: Tiles = field(default_factory=lambda: SQUARE)
+
+
+def undivided(threads: int, stages: int = 2) -> Launch:
+    return Launch(threads, stages, "none")
+
+
+RULES = {
+    "matmul rows": Broken({"M": 32, "N": 64}, {"K": 64}, undivided(128)),
+    "matmul columns": Broken({"M": 64, "N": 24}, {"K": 64}, undivided(128)),
+    "matmul depth": Broken({"M": 64, "N": 64}, {"K": 8}, undivided(128)),
+    "smem": Broken({"M": 64, "N": 256}, {"K": 256}, undivided(256), "columns"),
+    "stages": Broken(
+        {"M": 64, "N": 64}, {"K": 32}, undivided(128, 3), sizes={**SQUARE, "K": 64}
+    ),
+    "grid": Broken(
+        {"H": 1, "M": 64},
+        {"L": 64},
+        undivided(128),
+        graph="attention_fig5a",
+        sizes={**SLIM, "H": 70000},
+    ),
+    "threads": Broken(
+        {"M": 64, "N": 256}, {"K": 64}, Launch(1024, 2, "single-loop"), "columns"
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_is_broken_alone(rule: str, example_graph: Example) -> None:
+    case = RULES[rule]
+    graph = example_graph(case.graph, **case.sizes)
+    at = evaluated(graph, case.blocks, case.reductions, case.warps)
+    limits = FORM.limits(at, [case.launch], H200)
+    assert [n for n, limit in limits.items() if limit.exceeded.any()] == [rule]
+    limit = limits[rule]
+    text = limit.text
+    if not isinstance(limit, Rule):
+        text = text.format(used=int(limit.used.max()), limit=int(limit.limit.max()))
+    assert "{" not in text
+
+
+def test_warps_that_divide_columns_leave_rows_to_all(example_graph: Example) -> None:
+    """64 rows are too few for two warpgroups, unless they divide the columns."""
+    launch = Launch(256, 2, "single-loop")
+    expected: dict[Warps, bool] = {"rows": True, "columns": False}
+    for warps, is_broken in expected.items():
+        at = evaluated(example_graph("matmul"), {"M": 64, "N": 128}, {"K": 64}, warps)
+        limits = FORM.limits(at, [launch], H200)
+        assert limits["matmul rows"].exceeded.any() == is_broken
