@@ -51,7 +51,10 @@ class AttentionKernel:
 
     @property
     def name(self) -> str:
-        return f"attention_{self.element}_{self.mask}_{self.qk_dim}_{self.v_dim}"
+        mask: str = self.mask
+        if mask == "window" and self.window != WINDOW:
+            mask += str(self.window)
+        return f"attention_{self.element}_{mask}_{self.qk_dim}_{self.v_dim}"
 
     def graph(self, sizes: Mapping[str, int] | None = None) -> str:
         """
