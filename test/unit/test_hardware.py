@@ -38,7 +38,9 @@ def test_every_description_is_consistent(name: str) -> None:
     rate = gpu.tensor_flops_per_clock_f16 * gpu.multiprocessors * gpu.clock_hz
     assert 0.6 * rate <= gpu.tensor_flops_f16 <= 1.02 * rate
     assert all(gpu.source(figure) for figure in gpu.sources)
-    assert len(gpu.sources) == 23
+    assert gpu.loaded_clock_hz <= gpu.clock_hz
+    assert gpu.l2_latency_seconds < gpu.memory_latency_seconds
+    assert len(gpu.sources) == 32
 
 
 def test_unknown_names_are_told_what_there_is() -> None:
