@@ -13,6 +13,7 @@ import numpy as np
 
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.views import Reshape
 from cleave.dialects.dims import SymbolicDim, names_of
 from cleave.lowering.compilation.reduced_sizes import GraphSizes, SignedParams
 from cleave.lowering.compilation.tile_check import bind
@@ -84,6 +85,7 @@ def _small_sizes(graph: GraphOp) -> dict[str, int]:
     reduced = {
         name
         for op in graph.operators
+        if not isinstance(op, Reshape)  # not all have an expression, and none reduces
         for dim in op.expression.reduced
         for name in names_of(dim)
     }
