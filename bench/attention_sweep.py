@@ -207,6 +207,32 @@ def write(path: Path, head: dict[str, Any], rows: Sequence[dict[str, Any]]) -> N
     partial.replace(path)
 
 
+def _head(
+    kernels: Sequence[Built],
+    rows: Sequence[dict[str, Any]],
+    seconds: tuple[float, float],
+) -> dict[str, Any]:
+    """What the JSON file says about the whole, `seconds` of building and checking."""
+    hardware = load_hardware("h200")
+    return {
+        "machine": machine("bench.attention_sweep"),
+        "cases": sum(len(kernel.cases) for kernel in kernels),
+        "checked": len(rows),
+        "right": sum(row["ok"] for row in rows),
+        "build_seconds": round(seconds[0], 1),
+        "check_seconds": round(seconds[1], 1),
+        "kernels": [
+            {
+                "name": kernel.name,
+                "bound": kernel.is_bound,
+                "reasons": kernel.reasons,
+                "legality": kernel.plan.legality(hardware) if kernel.plan else [],
+            }
+            for kernel in kernels
+        ],
+    }
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[1])
     parser.add_argument("--out", type=Path, required=True, help="the JSON file")
@@ -229,26 +255,10 @@ def main(arguments: Sequence[str]) -> int:
             wrong = [row for row in rows[-len(kernel.cases) :] if not row["ok"]]
             for row in wrong[:3] if device else ():
                 print(f"{row['case']}: {'; '.join(row['reasons'])[:300]}", flush=True)
+            # What is found is kept, also where the time ends before the cases do.
+            seconds = (built_seconds, time.monotonic() - start - built_seconds)
+            write(options.out, _head(kernels, rows, seconds), rows)
     right = sum(row["ok"] for row in rows)
-    head: dict[str, Any] = {
-        "machine": machine("bench.attention_sweep"),
-        "cases": len(rows),
-        "right": right,
-        "build_seconds": round(built_seconds, 1),
-        "check_seconds": round(time.monotonic() - start - built_seconds, 1),
-        "kernels": [
-            {
-                "name": kernel.name,
-                "bound": kernel.is_bound,
-                "reasons": kernel.reasons,
-                "legality": kernel.plan.legality(load_hardware("h200"))
-                if kernel.plan
-                else [],
-            }
-            for kernel in kernels
-        ],
-    }
-    write(options.out, head, rows)
     print(f"{right} of {len(rows)} cases are right: {options.out}")
     return 0 if right == len(rows) or device is None else 1
 

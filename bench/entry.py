@@ -20,13 +20,13 @@ class Entry:
 
     module: Path
     row: Row | None = None
-    predicted_ms: float | None = None
     built: BuiltPlan | None = None
     reasons: list[str] = field(default_factory=list[str])
     checks: list[ResultCheck] = field(default_factory=list[ResultCheck])
     timing: Timing | None = None
     peers: Mapping[str, Timing] = field(default_factory=dict[str, Timing])
     peers_missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    predicted_ms: float | None = None
 
     @property
     def name(self) -> str:

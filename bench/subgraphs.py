@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = list(pool.map(task, rows))
         plans = [
             [
-                Entry(module, s.row, ms)
+                Entry(module, s.row, predicted_ms=ms)
                 for module, ms in zip(s.modules, s.predicted_ms, strict=True)
             ]
             for s in found
