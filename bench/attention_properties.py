@@ -79,6 +79,32 @@ def one_key_is_its_value(
     return [] if o.equal(expected) else [f"{case.name}: one key is not its value"]
 
 
+def nans_spread(
+    case: AttentionCase, run: Run, inputs: Sequence[torch.Tensor], row: int, key: int
+) -> list[str]:
+    """NaNs of a query are NaNs of its row; those of a key, of the rows that see it."""
+    import torch
+
+    q, k, v, *bias = (tensor.clone() for tensor in inputs)
+    rows = torch.arange(case.queries, device=q.device) == row
+    q[:, :, row, 0] = torch.nan
+    wrong = _not_nan(f"{case.name}: query {row}", run(q, k, v, *bias), rows)
+    q, k = inputs[0], k.clone()
+    k[:, :, key, 0] = torch.nan
+    seen = sees(case.kernel, case.queries, case.keys, q.device)[:, key]
+    return wrong + _not_nan(f"{case.name}: key {key}", run(q, k, v, *bias), seen)
+
+
+def _not_nan(
+    what: str, results: Sequence[torch.Tensor], rows: torch.Tensor
+) -> list[str]:
+    if any(not result[:, :, rows].isnan().all() for result in results):
+        return [f"{what} is NaN, and a row that needs it is not"]
+    if any(result[:, :, ~rows].isnan().any() for result in results):
+        return [f"{what} is NaN, and so is a row that does not need it"]
+    return []
+
+
 def permuting_the_batch(
     case: AttentionCase, run: Run, inputs: Sequence[torch.Tensor]
 ) -> list[str]:

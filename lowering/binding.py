@@ -50,13 +50,21 @@ class Bindings:
         self._known: dict[tuple[int, ...], Binding] = {}
 
     def of_shapes(self, shapes: Sequence[Sequence[int]]) -> Binding:
-        """The binding that arguments of these shapes ask for; ValueError if by rank."""
+        """
+        The binding that arguments of these shapes ask for. Raises ValueError for a rank
+        that is too small, and for an empty tensor.
+        """
         sizes: list[int] = []
         for name, (i, axis) in zip(self.names, self.places, strict=True):
             if axis >= len(shapes[i]):
                 raise ValueError(
                     f"argument {self.plan.args[i].name}: shape {list(shapes[i])} "
                     f"has no dim {axis}, which is {name}"
+                )
+            if not shapes[i][axis]:
+                raise ValueError(
+                    f"argument {self.plan.args[i].name}: shape {list(shapes[i])} is "
+                    f"empty; dim {axis}, which is {name}, is at least 1"
                 )
             sizes.append(shapes[i][axis])
         return self.of_sizes(tuple(sizes))

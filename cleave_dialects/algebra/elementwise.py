@@ -34,7 +34,8 @@ from cleave.dialects.algebra.tensor_expression import (
     TensorExpression,
     broadcast_indices,
 )
-from cleave.dialects.dims import Dim
+from cleave.dialects.dims import Dim, SymbolicDim
+from cleave.dialects.facts import Facts
 from cleave.dialects.tensor import TensorType
 
 if TYPE_CHECKING:
@@ -394,6 +395,15 @@ class Div(Binary):
     INSTRUCTIONS: ClassVar = 10
     MEANING: ClassVar = meaning2(lambda np, a, b: a / b)
     LAW: ClassVar = law2(lambda domain, a, b: domain.div(a, b))
+
+    def verify_facts(self, facts: Facts) -> None:
+        divisor = self.rhs.owner
+        if isinstance(divisor, Operator):
+            number = divisor.number(divisor.params)
+            if isinstance(number, SymbolicDim) and facts.resolve(number) == 0:
+                self.refuse(f"divides by the constant {number}, which is 0")
+            if number == 0:
+                self.refuse("divides by the constant 0")
 
     @classmethod
     def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:

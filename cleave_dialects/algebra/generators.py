@@ -21,6 +21,7 @@ from cleave.dialects.algebra.operator import Array, D, NumPy, Operator, is_float
 from cleave.dialects.algebra.params import Axis, DimParam, Number, Params
 from cleave.dialects.algebra.tensor_expression import TensorExpression
 from cleave.dialects.dims import Dim
+from cleave.dialects.facts import Facts
 from cleave.dialects.tensor import DimAttr, TensorType
 
 
@@ -294,6 +295,14 @@ class Window(PositionMask):
         size = self.params["size"]
         if isinstance(size, int) and size < 1:
             self.refuse(f"a window of size {size} sees nothing; it is at least 1")
+
+    def verify_facts(self, facts: Facts) -> None:
+        size = self.params["size"]
+        if facts.at_most(size, 0):
+            self.refuse(
+                f"a window of size {size}, which is at most 0, sees nothing; "
+                "it is at least 1"
+            )
 
     @classmethod
     def numpy(

@@ -310,6 +310,7 @@ class Operator(IRDLOperation, ABC):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
+        start = parser.pos
         operands: list[SSAValue[TensorType]] = []
         for position in range(cls.ARITY):
             if position:
@@ -323,7 +324,12 @@ class Operator(IRDLOperation, ABC):
         if parser.parse_optional_punctuation(":") is not None:
             result_type = parser.parse_type()
         else:
-            result_type = cls.parse_inferred(parser, operands, properties)
+            end = parser.pos
+            try:
+                result_type = cls.parse_inferred(parser, operands, properties)
+            except VerifyException as error:
+                # The parser has gone on to the next token, which is another operator.
+                parser.raise_error(str(error), start, end)
         if parser.parse_optional_keyword("in") is not None:
             attributes[MEMORY] = _parse_memory(parser)
         return cls.create(
@@ -340,16 +346,13 @@ class Operator(IRDLOperation, ABC):
         operands: Sequence[SSAValue[TensorType]],
         properties: dict[str, Attribute],
     ) -> TensorType:
-        """The type that was not written; the parser knows the line if there is none."""
+        """The type that was not written; raises VerifyException if there is none."""
         params = {
             param.name: param.decode(properties[param.name])
             for param in cls.PARAMS
             if param.name in properties
         }
-        try:
-            return cls.infer_type([operand.type for operand in operands], params)
-        except VerifyException as error:
-            parser.raise_error(str(error))
+        return cls.infer_type([operand.type for operand in operands], params)
 
     def print(self, printer: Printer) -> None:
         if self.operands:

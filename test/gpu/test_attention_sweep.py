@@ -28,6 +28,7 @@ from bench.attention_check import check, families_of, inputs_of  # noqa: E402
 from bench.attention_properties import (  # noqa: E402
     hidden_keys_matter,
     masked_keys_matter,
+    nans_spread,
     one_key_is_its_value,
     permuting_the_batch,
     rows_without_keys,
@@ -141,3 +142,9 @@ def test_rows_that_see_nothing_give_0(
 def test_permuting_the_batch_permutes_the_results(mask: Mask, run_of: RunOf) -> None:
     case = case_of("bf16", mask, "GQA 9:3", 333, 500)
     assert not permuting_the_batch(case, run_of(case), drawn(case))
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_nans_spread_to_the_rows_that_need_them(mask: Mask, run_of: RunOf) -> None:
+    case = case_of("f16", mask, "GQA 9:3", 333, 500)
+    assert not nans_spread(case, run_of(case), drawn(case), row=217, key=300)

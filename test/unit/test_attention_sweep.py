@@ -43,6 +43,7 @@ from bench.attention_check import (
 from bench.attention_properties import (
     hidden_keys_matter,
     masked_keys_matter,
+    nans_spread,
     one_key_is_its_value,
     permuting_the_batch,
     rows_without_keys,
@@ -234,6 +235,12 @@ def test_permuting_the_batch_permutes_the_results(mask: Mask):
     assert not permuting_the_batch(case, Run(case), random_inputs(case))
 
 
+@pytest.mark.parametrize("mask", MASKS)
+def test_nans_spread_to_the_rows_that_need_them(mask: Mask):
+    case = small_case("f16", mask, "GQA 9:3", (40, 50))
+    assert not nans_spread(case, Run(case), random_inputs(case), row=17, key=20)
+
+
 def test_what_breaks_a_property_is_told():
     causal, plain = (small_case("f16", m, "MHA", (20, 40)) for m in ("causal", "none"))
     inputs = random_inputs(causal)
@@ -255,3 +262,6 @@ def test_what_breaks_a_property_is_told():
         return [q + torch.arange(len(q))[:, None, None, None]]
 
     assert permuting_the_batch(causal, by_position, inputs)
+    assert len(nans_spread(causal, Run(plain), inputs, row=3, key=39)) == 1
+    finite = nans_spread(causal, lambda *_: [inputs[0]] * 2, inputs, row=3, key=9)
+    assert len(finite) == 2
