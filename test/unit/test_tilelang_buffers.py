@@ -74,7 +74,7 @@ def test_a_reshaped_tile_is_the_same_buffer() -> None:
 
 def test_slices_of_gmem() -> None:
     dims = tuple(map(parse_dim_text, ("H", "M", "K")))
-    part = GlobalTile("q", dims, tmap("h, 0, i * BK", "1, M, BK"), f16)
+    part = GlobalTile("q", dims, (1, 2), tmap("h, 0, i * BK", "1, M, BK"), f16)
     assert part.slice(SPELLING) == "q[0:M, i_2 * BK : (i_2 + 1) * BK]"
-    scalar = GlobalTile("s", (), TMap((), ()), f16)
+    scalar = GlobalTile("s", (), (), TMap((), ()), f16)
     assert scalar.slice(SPELLING) == "s[0:1]"
