@@ -77,6 +77,8 @@ class _Trial:
     family: str
     inputs: Sequence[Array]
     references: Sequence[Array]
+    limits: Sequence[Array]
+    """The safe form with only those roundings that every kernel has."""
     eager: Sequence[Array] | None
 
 
@@ -137,9 +139,14 @@ class NumericalGate:
         arrays, exact = self.executor.np, self.executor.exact
         eager = trial.eager or [None] * len(results)
         judgements = [
-            judge(arrays, exact(result), reference, yardstick, type_.element_type)
-            for result, reference, yardstick, type_ in zip(
-                results, trial.references, eager, self.graph.output_types, strict=True
+            judge(arrays, exact(result), reference, low, type_.element_type, limit)
+            for result, reference, low, limit, type_ in zip(
+                results,
+                trial.references,
+                eager,
+                trial.limits,
+                self.graph.output_types,
+                strict=True,
             )
         ]
         return FamilyReport(trial.family, judgements)
@@ -152,6 +159,8 @@ class NumericalGate:
             eager_graph(self.safe),
             eager_graph(self.safe, low=bf16),
         ]
+        limited = self.safe.clone()
+        insert_casts(limited)
         isfinite = self.executor.np.isfinite
         for family in Families(self.plain, self.sizes, self.executor, self.seed):
             if (inputs := family.draw()) is None:
@@ -159,7 +168,8 @@ class NumericalGate:
             references = self.executor.execute(self.safe, inputs, self.sizes, "float64")
             if any(bool(isfinite(reference).any()) for reference in references):
                 eager = self._eager(yardsticks, inputs, references)
-                yield _Trial(family.name, inputs, references, eager)
+                limits = self._rounded(limited, inputs)
+                yield _Trial(family.name, inputs, references, limits, eager)
 
     def _eager(
         self,
@@ -168,8 +178,7 @@ class NumericalGate:
         references: Sequence[Array],
     ) -> Sequence[Array] | None:
         for graph in yardsticks:
-            rounded = self.executor.execute(graph, inputs, self.sizes, "rounded")
-            results = [self.executor.exact(result) for result in rounded]
+            results = self._rounded(graph, inputs)
             if not any(
                 overflows(self.executor.np, result, reference, type_.element_type)
                 for result, reference, type_ in zip(
@@ -178,3 +187,8 @@ class NumericalGate:
             ):
                 return results
         return None
+
+    def _rounded(self, graph: GraphOp, inputs: Sequence[Array]) -> list[Array]:
+        """The results of a graph with its roundings, as float64."""
+        results = self.executor.execute(graph, inputs, self.sizes, "rounded")
+        return [self.executor.exact(result) for result in results]

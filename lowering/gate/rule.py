@@ -4,7 +4,9 @@ The rule by which results are right (DESIGN section 7).
 An element may be off by twice the largest error of eager low precision, plus 2 units in
 the last place of its type, and has to be finite where the reference is. It has to be
 infinite where the reference is and eager agrees; where the reference is no number,
-anything goes: NaNs and infinities of inputs spread as they do in eager mode.
+anything goes: NaNs and infinities of inputs spread as they do in eager mode. Nothing is
+asked where a type is too small for what has to be rounded to it, an operand of a matmul
+beyond the largest float16.
 
 The functions take NumPy or PyTorch as `np`, and arrays of float64 of its kind.
 """
@@ -102,18 +104,26 @@ class Judgement:
 
 
 def judge(
-    np: NumPy, result: Array, reference: Array, eager: Array | None, element: Attribute
+    np: NumPy,
+    result: Array,
+    reference: Array,
+    eager: Array | None,
+    element: Attribute,
+    limit: Array | None = None,
 ) -> Judgement:
     """
     Judge a result of an element type against its reference.
 
     `eager` is None where eager mode overflows and the reference does not: then a result
-    only has to be finite. Integers and masks have to be equal.
+    only has to be finite. `limit` is what no kernel can be better than: nothing is
+    asked where it is not finite. Integers and masks have to be equal.
     """
     if not is_float(element):
         different = int((result != reference).sum())
         return Judgement(float(different > 0), 0.0, 0.0, different, 0, _count(result))
     fits = fitting(np, reference, element)
+    if limit is not None:
+        fits = fits & np.isfinite(limit)
     compared = fits & np.isfinite(result)
     missed = fits & ~np.isfinite(result)
     infinite = np.isinf(reference)

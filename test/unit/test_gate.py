@@ -1,6 +1,8 @@
 """The numerical gate: who passes on adversarial inputs, and whom they give away."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -10,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, i32
 from cleave.dialects.algebra.dtypes import numpy_dtype
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph import PlanOp
+from cleave.lowering.compilation.pipeline import prepare
 from cleave.lowering.gate.eager import eager_graph
 from cleave.lowering.gate.executors import NumPyExecutor, TorchExecutor
 from cleave.lowering.gate.families import LOW_LOGIT, Families
@@ -195,6 +198,39 @@ def test_pytorch_comes_to_the_same_verdicts(parse: Parse, text: str):
     ]
     assert gate.try_graph(safe).reasons == []
     assert {"amplitude 30", "amplitude 300"} <= {*failing(gate.try_graph(graph))}
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mlir"))
+SIZES = {"H": 2, "G": 2, "M": 24, "L": 40, "B": 2, "K": 48, "N": 32, "C": 32}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_passes_in_the_form_in_which_it_is_scheduled(
+    parse: Parse, example: Path
+):
+    text = example.read_text()
+    names = parse(text).symbol_names
+    sizes = ", ".join(f"{name} = {SIZES.get(name, 16)}" for name in names)
+    graph = parse(re.sub(r"where \[[^]]*\]", f"where [{sizes}]", text))
+    report = NumericalGate(graph).try_graph(prepare(graph).graph)
+    assert report.reasons == []
+    assert len(report.families) >= 8
+
+
+def test_what_no_kernel_can_round_is_not_asked_for(parse: Parse):
+    """The operand of the second matmul is beyond float16 on large inputs."""
+    graph = parse(
+        "algebra.graph @chain [M, K] where [M = 16, K = 32]"
+        " (%x: !algebra.tensor<[M, K], f16>, %y: !algebra.tensor<[K, K], f16>,"
+        " %z: !algebra.tensor<[K, K], f16>) -> (!algebra.tensor<[M, K], f32>) {\n"
+        "  %a = algebra.matmul %x, %y\n  %b = algebra.matmul %a, %z\n"
+        "  algebra.return %b\n}"
+    )
+    report = NumericalGate(graph).try_graph(graph)
+    assert report.passes
+    checked = {f.family: f.judgements[0].checked for f in report.families}
+    assert checked["amplitude 30"] == 16 * 32
+    assert checked["amplitude 300"] == 0
 
 
 ################################################################################
