@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
+from xdsl.ir import Attribute
 from xdsl.parser import Parser
 
 from bench.attention_cases import AttentionCase, AttentionKernel
@@ -98,8 +100,7 @@ def inputs_of(
     case: AttentionCase, names: Sequence[str], device: torch.device, seed: int = 0
 ) -> dict[str, list[torch.Tensor]]:
     """Inputs of the named families; a family that a case has none of is left out."""
-    plain = graph_of(case.kernel.written())
-    drop_shifts(plain)
+    plain = _without_shifts(case.kernel)
     sizes = {**case.sizes, "D": case.kernel.qk_dim, "E": case.kernel.v_dim}
     found: dict[str, list[torch.Tensor]] = {}
     for family in Families(plain, sizes, TorchExecutor(device), seed):
@@ -108,6 +109,22 @@ def inputs_of(
         if len(found) == len(names):
             break
     return found
+
+
+@cache
+def _without_shifts(kernel: AttentionKernel) -> GraphOp:
+    graph = graph_of(kernel.written())
+    drop_shifts(graph)
+    return graph
+
+
+@cache
+def _elements(kernel: AttentionKernel) -> tuple[Attribute, tuple[Attribute, ...]]:
+    """The types of the elements of inputs and of results."""
+    graph = graph_of(kernel.graph())
+    return graph.input_types[0].element_type, tuple(
+        type_.element_type for type_ in graph.output_types
+    )
 
 
 def check(
@@ -120,10 +137,9 @@ def check(
     import torch
 
     references = exact(case.kernel, inputs)
-    graph = graph_of(case.kernel.graph())
-    elements = [type_.element_type for type_ in graph.output_types]
+    low, elements = _elements(case.kernel)
     yardstick: list[torch.Tensor] | None = None
-    own: torch.dtype = getattr(torch, dtype_name(graph.input_types[0].element_type))
+    own: torch.dtype = getattr(torch, dtype_name(low))
     for dtype in (own, torch.bfloat16):
         results = [result.double() for result in eager(case.kernel, inputs, dtype)]
         if not any(map(_overflows(torch), results, references, elements)):
@@ -131,8 +147,8 @@ def check(
             break
     outputs = [result.double() for result in run(*inputs)]
     judgements = [
-        judge(torch, output, reference, low, element)
-        for output, reference, low, element in zip(
+        judge(torch, output, reference, eager_one, element)
+        for output, reference, eager_one, element in zip(
             outputs, references, yardstick or [None, None], elements, strict=True
         )
     ]
