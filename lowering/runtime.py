@@ -270,7 +270,7 @@ def load_compiled(
     if not torch.cuda.is_available():
         raise NotRunnableError("no CUDA device")
     # "cuda", without an index, is the device of no tensor.
-    if device is None or (device.type == "cuda" and device.index is None):
+    if device is None or device == torch.device("cuda"):
         device = torch.device("cuda", torch.cuda.current_device())
     capability = torch.cuda.get_device_capability(device)
     if capability != hardware_for_arch(built.arch).capability:
