@@ -16,12 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.piece import KERNEL
-from cleave.passes.partitioning.reduction_cuts import (
-    ReductionCut,
-    reduction_cuts,
-    unfused,
-    without_cut,
-)
+from cleave.passes.partitioning.reduction_cuts import ReductionCut, ReductionCuts
 from cleave.passes.superoptimize.superoptimize import EQUALS
 
 CUTS = "cuts"
@@ -94,14 +89,15 @@ class PartitionReductionsPass(ModulePass):
 
     def _cuts(self, graph: GraphOp) -> Iterator[list[GraphOp]]:
         """The pieces of each cut."""
-        most_traffic = 2 * without_cut(graph).traffic
+        cuts = ReductionCuts(graph)
+        most_traffic = 2 * cuts.none.traffic
         groups: ReductionCut | None = None
         try:
-            groups = unfused(graph)
+            groups = cuts.unfused()
             most_traffic = max(most_traffic, groups.traffic)
         except PassFailedException as error:
             print(f"warning: pass '{self.name}': {error}", file=sys.stderr)
-        found = islice(reduction_cuts(graph, most_traffic), self.limit)
+        found = islice(cuts.by_traffic(most_traffic), self.limit)
         for number, each in enumerate(found, 1):
             yield pieces_of(each, f"{graph.graph_name}_cut{number}")
         if self.unfused and groups is not None and len(groups.drafts) > 1:

@@ -105,6 +105,18 @@ def schedule_blocks(graph: GraphOp, tiles: dict[str, int | None]) -> PlanOp:
     return plan
 
 
+def divides_outputs(graph: GraphOp, tiles: dict[str, int | None]) -> bool:
+    """Whether `schedule_blocks` would make a plan; it takes longer."""
+    schedule = _BlockSchedule(graph, {**_parts(graph), **tiles})
+    try:
+        _, tmaps = schedule.demand_all()
+    except (NoTileError, VerifyException, PassFailedException):
+        return False
+    return all(
+        range_.iterator in tmap.names for range_ in schedule.ranges for tmap in tmaps
+    )
+
+
 def _parts(graph: GraphOp) -> dict[str, int | None]:
     """The tiles of output dims that are the count of a split."""
     counts = {
@@ -137,6 +149,10 @@ class _BlockSchedule:
         self.trailing = self._trailing_views()
 
     def build(self) -> PlanOp:
+        return self._plan(*self.demand_all())
+
+    def demand_all(self) -> tuple[list[SSAValue], list[TMap]]:
+        """Find the tiles of all values; the outputs of the kernel and their tiles."""
         returned = list(self.graph.return_op.values)
         self._require_roundings(returned)
         outputs = list(dict.fromkeys(self._computed(value) for value in returned))
@@ -150,7 +166,7 @@ class _BlockSchedule:
         for op in reversed(list(self.graph.operators)):
             if op not in self.leading and op not in self.trailing:
                 self._propagate(op)
-        return self._plan(outputs, tmaps)
+        return outputs, tmaps
 
     # Views at plan level
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -40,6 +40,9 @@ class Place(Enum):
     OPERANDS = 3
     """The operands of the matmuls behind, so that nothing is fused in front of them."""
 
+
+Boundary: TypeAlias = tuple[frozenset[int], Place]
+"""A closed set of reductions, and what is kept when they are done."""
 
 OUTPUT = 1 << 62
 """The cost of cutting behind an output, which is no cut at all."""

@@ -48,6 +48,11 @@ class Draft:
     operands: set[SSAValue] = field(default_factory=set[SSAValue])
     """Inputs and what earlier pieces pass on, as far as they are used."""
 
+    @property
+    def values(self) -> frozenset[SSAValue]:
+        """What it computes for others."""
+        return frozenset([*self.passed_on, *self.outputs.values()])
+
     def results(self, elements: Mapping[SSAValue, Attribute]) -> list[Result]:
         """What it passes on, then outputs; one result where an output is passed on."""
         found: list[Result] = []

@@ -13,7 +13,7 @@ from cleave.dialects.tensor import TensorType
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.partitioning.draft import stored
 from cleave.passes.partitioning.traffic import Sizes
-from cleave.passes.schedule_blocks import schedule_blocks
+from cleave.passes.schedule_blocks import divides_outputs, schedule_blocks
 
 REGISTERS = 1 << 16
 """
@@ -42,13 +42,13 @@ def why_not_one_kernel(graph: GraphOp, sizes: Sizes) -> str | None:
         for dim in type_.dims
         if isinstance(dim, SymbolicDim) and str(dim) in graph.symbol_names
     }
-    if _divides(graph, names):
+    if divides_outputs(graph, dict.fromkeys(sorted(names))):
         return None
     try:
         schedule_blocks(graph, {})
     except PassFailedException as error:
         return str(error)
-    whole = {name for name in sorted(names) if not _divides(graph, {name})}
+    whole = {name for name in names if not divides_outputs(graph, {name: None})}
     on_tensor_cores = any(op.ON_TENSOR_CORES for op in graph.operators)
     for type_ in types:
         tile = prod(sizes[str(dim)] for dim in type_.dims if str(dim) in whole)
@@ -59,12 +59,3 @@ def why_not_one_kernel(graph: GraphOp, sizes: Sizes) -> str | None:
                 f"{', '.join(sorted(whole))}, {tile * rows} elements of {type_}"
             )
     return None
-
-
-def _divides(graph: GraphOp, names: set[str]) -> bool:
-    """Whether the output dims of these symbols can all be divided."""
-    try:
-        schedule_blocks(graph, dict.fromkeys(sorted(names)))
-    except PassFailedException:
-        return False
-    return True

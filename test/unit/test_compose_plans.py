@@ -29,7 +29,7 @@ from cleave.passes.partition_split import PartitionSplitPass
 from cleave.passes.partitioning.composition import compose
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.piece import KERNEL
-from cleave.passes.partitioning.reduction_cuts import reduction_cuts, unfused
+from cleave.passes.partitioning.reduction_cuts import ReductionCut, ReductionCuts
 from cleave.passes.plan_memory import PlanMemoryPass
 from cleave.passes.schedule_blocks import schedule_blocks
 from cleave.passes.schedule_reductions import schedule_reductions
@@ -157,9 +157,14 @@ def scheduled_somehow(piece: GraphOp) -> PlanOp:
 
 
 def cuts_of(graph: GraphOp) -> Iterator[Sequence[GraphOp]]:
-    for number, found in enumerate(islice(reduction_cuts(graph), 2)):
+    cuts = ReductionCuts(graph)
+    for number, found in enumerate(islice(cuts.by_traffic(), 2)):
         yield pieces_of(found, f"cut{number}")
-    yield pieces_of(unfused(graph), "unfused")
+    yield pieces_of(cuts.unfused(), "unfused")
+
+
+def first_cut(graph: GraphOp) -> ReductionCut:
+    return next(ReductionCuts(graph).by_traffic())
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -181,7 +186,7 @@ def norm_plan(parse_ir: ParseIR, sizes: dict[str, int]) -> tuple[GraphOp, PlanOp
     """RMSNorm and MatMul: the root of each row, then the product divided by it."""
     text = (ROOT / "examples/rmsnorm_matmul_scaled.mlir").read_text()
     graph = graph_in(parse_ir, text, sizes)
-    statistic, product = pieces_of(next(reduction_cuts(graph)), "norm")
+    statistic, product = pieces_of(first_cut(graph), "norm")
     plans = [
         scheduled(statistic, {"M": 16}, {"K": 64}),
         scheduled(product, {"M": 128, "N": 64}, {"K": 32}),
@@ -215,9 +220,9 @@ def test_a_composed_plan_can_be_a_piece_itself(parse_ir: ParseIR) -> None:
     sizes = {"M": 40, "K": 50, "N": 30, "O": 20}
     text = (ROOT / "examples/gated_mlp.mlir").read_text()
     graph = graph_in(parse_ir, text, sizes)
-    hidden, output = pieces_of(next(reduction_cuts(graph)), "mlp")
+    hidden, output = pieces_of(first_cut(graph), "mlp")
     kernel = {KERNEL: hidden.attributes[KERNEL]}
-    found = next(reduction_cuts(hidden))
+    found = first_cut(hidden)
     inner = cut(hidden, found.steps, "hidden", whole=kernel)
     plans = [scheduled(piece, {"M": 16, "N": 16}, {"K": 32}) for piece in inner]
     nested = compose(plans)
@@ -301,7 +306,7 @@ def test_rows_and_columns_are_those_before_heads_are_joined(parse_ir: ParseIR) -
     text = (ROOT / "test/graphs/attention_projection.mlir").read_text()
     sizes = {"H": 32, "M": 4096, "L": 4096, "D": 128, "N": 4096}
     graph = graph_in(parse_ir, text, sizes)
-    attention, _ = pieces_of(next(reduction_cuts(graph)), "attention")
+    attention, _ = pieces_of(first_cut(graph), "attention")
     (type_,) = attention.output_types
     assert [str(dim) for dim in type_.dims] == ["M", "H", "D"]
     uses = DimUses(attention).uses

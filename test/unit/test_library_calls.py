@@ -20,7 +20,7 @@ from cleave.passes.call_libraries import library_plan
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.partition_reductions import pieces_of
 from cleave.passes.partitioning.composition import compose
-from cleave.passes.partitioning.reduction_cuts import unfused
+from cleave.passes.partitioning.reduction_cuts import ReductionCuts
 from cleave.passes.plan_memory import PlanMemoryPass
 from cleave.passes.schedule_blocks import schedule_blocks
 
@@ -45,7 +45,7 @@ def graph(parse_ir: Callable[[str], ModuleOp]) -> GraphOp:
 @pytest.fixture
 def plan(graph: GraphOp) -> PlanOp:
     """A call of a library, an elementwise kernel, and another call."""
-    first, middle, last = pieces_of(unfused(graph), "mlp")
+    first, middle, last = pieces_of(ReductionCuts(graph).unfused(), "mlp")
     calls = [library_plan(first), library_plan(last)]
     assert library_plan(middle) is None
     insert_casts(middle)

@@ -19,11 +19,7 @@ from cleave.passes.insert_casts import insert_casts
 from cleave.passes.partition_reductions import PartitionReductionsPass
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.piece import piece_of
-from cleave.passes.partitioning.reduction_cuts import (
-    ReductionCut,
-    reduction_cuts,
-    unfused,
-)
+from cleave.passes.partitioning.reduction_cuts import ReductionCut, ReductionCuts
 
 ParseIR = Callable[[str], ModuleOp]
 
@@ -133,15 +129,15 @@ def test_the_cheapest_cut_and_the_operator_groups(
     operator_groups: list[list[str]] | None,
     parse_ir: ParseIR,
 ) -> None:
-    graph = loaded(parse_ir, name)
-    assert kept(next(reduction_cuts(graph))) == first
+    cuts = ReductionCuts(loaded(parse_ir, name))
+    assert kept(next(cuts.by_traffic())) == first
     if operator_groups is not None:
-        assert kept(unfused(graph)) == operator_groups
+        assert kept(cuts.unfused()) == operator_groups
 
 
 def test_cuts_come_by_their_traffic_and_each_once(parse_ir: ParseIR) -> None:
-    graph = loaded(parse_ir, "attention_qk_norm")
-    found = list(islice(reduction_cuts(graph), 12))
+    cuts = ReductionCuts(loaded(parse_ir, "attention_qk_norm"))
+    found = list(islice(cuts.by_traffic(), 12))
     traffic = [each.traffic for each in found]
     assert traffic == sorted(traffic)
     pieces = [sorted(map(tuple, kept(each))) for each in found]
@@ -149,15 +145,17 @@ def test_cuts_come_by_their_traffic_and_each_once(parse_ir: ParseIR) -> None:
     # Queries and keys have rows of their own, so they are normalized by two kernels.
     assert [["qn"], ["kn"], ["o"]] in [kept(each) for each in found]
     limit = traffic[4]
-    assert len(list(reduction_cuts(graph, limit))) == sum(t <= limit for t in traffic)
+    assert len(list(cuts.by_traffic(limit))) == sum(t <= limit for t in traffic)
 
 
 def test_what_fits_into_no_threadblock_is_left_out(parse_ir: ParseIR) -> None:
     # A softmax over 4096 columns behind a matmul would need 64 rows of them at once.
     graph = loaded(parse_ir, "mha")
-    assert [["n"], ["o"]] not in map(kept, reduction_cuts(graph))
+    assert [["n"], ["o"]] not in map(kept, ReductionCuts(graph).by_traffic())
     small = str(graph).replace("L = 4096", "L = 256")
-    assert [["n"], ["o"]] in map(kept, reduction_cuts(graph_in(parse_ir, small)))
+    assert [["n"], ["o"]] in map(
+        kept, ReductionCuts(graph_in(parse_ir, small)).by_traffic()
+    )
 
 
 class TestInterfaces:
