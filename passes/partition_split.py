@@ -24,7 +24,6 @@ from cleave.dialects.dims import Dim
 from cleave.dialects.tensor import TensorType
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.grouping import grouped
-from cleave.passes.partitioning.piece import KERNEL as KERNEL
 from cleave.passes.superoptimize.superoptimize import EQUALS
 
 REFUSED = "refused"
@@ -40,10 +39,10 @@ class PartitionSplitPass(ModulePass):
 
     An operator's kernel is the number of such reductions on the longest path to it, the
     reduction itself included; a reference over the parts is taken in the kernel that
-    sums over them. Each kernel becomes a graph; what is computed in one and
-    used in another goes through memory as f32. The attribute `kernel` says which kernel
-    of which graph it is, and what its inputs and results are: inputs and outputs of the
-    whole, or results of earlier kernels.
+    sums over them. Each kernel becomes a graph, or several where results are not to be
+    tiled alike; what is computed in one and used in another goes through memory as f32.
+    The attribute `kernel` says which kernel of which graph it is, and what its inputs
+    and results are: inputs and outputs of the whole, or results of earlier kernels.
 
     Refused, and counted by reason in the attribute `refused` of the original, are
     candidates in which a computed tensor that still has the dim of the parts would go

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
@@ -17,7 +16,9 @@ from cleave.dialects.algebra.contraction import ReduceMax
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import evaluate
 from cleave.lowering.numpy_algebra import execute_graph
-from cleave.passes.partition_split import KERNEL, REFUSED, PartitionSplitPass
+from cleave.lowering.numpy_pieces import execute_pieces
+from cleave.passes.partition_split import REFUSED, PartitionSplitPass
+from cleave.passes.partitioning.piece import piece_of
 from cleave.passes.specialize import TESTED, SpecializePass
 from cleave.passes.superoptimize.superoptimize import SuperoptimizePass
 
@@ -42,29 +43,6 @@ def random_inputs(graph: GraphOp) -> list[NDArray[np.float64]]:
         0.5 * generator.standard_normal([evaluate(dim, sizes) for dim in type_.dims])
         for type_ in graph.input_types
     ]
-
-
-def texts(description: DictionaryAttr, name: str) -> list[str]:
-    array = description.data[name]
-    assert isa(array, ArrayAttr[StringAttr])
-    return [text.data for text in array]
-
-
-def execute_kernels(
-    kernels: list[GraphOp], inputs: list[NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """The outputs of kernels run one after the other, as their attributes say."""
-    memory = {f"input {position}": array for position, array in enumerate(inputs)}
-    for number, kernel in enumerate(kernels):
-        description = kernel.attributes[KERNEL]
-        assert isa(description, DictionaryAttr)
-        operands = [memory[text] for text in texts(description, "operands")]
-        results = execute_graph(kernel, operands, sizes_of(kernel))
-        labels = texts(description, "results")
-        for position, (label, result) in enumerate(zip(labels, results, strict=True)):
-            memory[f"kernel {number} result {position}"] = result
-            memory[label] = result
-    return memory
 
 
 @pytest.mark.parametrize(
@@ -94,16 +72,12 @@ def test_kernels_together_are_the_graph(
     expected = execute_graph(original, inputs, sizes_of(original))
     by_plan: dict[str, list[GraphOp]] = {}
     for graph in graphs_of(module):
-        if isa(description := graph.attributes.get(KERNEL), DictionaryAttr):
-            name = description.data["of"]
-            assert isa(name, StringAttr)
-            by_plan.setdefault(name.data, []).append(graph)
+        if (piece := piece_of(graph)) is not None:
+            by_plan.setdefault(piece.of, []).append(graph)
     for kernels in by_plan.values():
-        memory = execute_kernels(kernels, inputs)
-        for position, array in enumerate(expected):
-            # What goes from kernel to kernel is rounded to f32.
-            result = memory[f"output {position}"]
-            np.testing.assert_allclose(result, array, rtol=1e-5, atol=1e-5)
+        found = execute_pieces(kernels, inputs, sizes_of(kernels[0]))
+        for result, array in zip(found, expected, strict=True):
+            np.testing.assert_allclose(result, array, rtol=1e-12, atol=1e-12)
     assert len(by_plan) == plans
 
 

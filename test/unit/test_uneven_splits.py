@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import evaluate
@@ -22,7 +21,7 @@ from cleave.lowering.hardware import load_hardware
 from cleave.lowering.numpy_algebra import execute_graph
 from cleave.lowering.numpy_itgraph import Order, execute_plan
 from cleave.lowering.toolchain import find_nvcc
-from cleave.passes.partition_split import KERNEL
+from cleave.passes.partitioning.composition import compose
 from cleave.passes.uneven_splits import UnevenSplit, chunk_of, with_chunks
 
 Array = NDArray[Any]
@@ -214,30 +213,6 @@ def plans_of(
     return [op for op in parse_ir(result.stdout).ops if isinstance(op, PlanOp)]
 
 
-def texts(plan: PlanOp, name: str) -> list[str]:
-    description = plan.attributes[KERNEL]
-    assert isa(description, DictionaryAttr)
-    array = description.data[name]
-    assert isa(array, ArrayAttr[StringAttr])
-    return [text.data for text in array]
-
-
-def execute_plans(
-    plans: Sequence[PlanOp], inputs: Sequence[Array], order: Order, strict: bool = True
-) -> list[Array]:
-    """The outputs of kernels run one after the other."""
-    memory = {f"input {position}": array for position, array in enumerate(inputs)}
-    outputs: dict[str, Array] = {}
-    for number, plan in enumerate(plans):
-        operands = [memory[text] for text in texts(plan, "operands")]
-        results = execute_plan(plan, operands, order=order, strict=strict)
-        labels = texts(plan, "results")
-        for position, (label, result) in enumerate(zip(labels, results, strict=True)):
-            memory[f"kernel {number} result {position}"] = result
-            outputs[label] = result
-    return [outputs[label] for label in sorted(outputs) if label.startswith("output")]
-
-
 @GRAPHS
 @pytest.mark.parametrize("order", ["forward", "reverse", "random"])
 def test_tiles_compute_what_one_part_does(
@@ -246,7 +221,7 @@ def test_tiles_compute_what_one_part_does(
     graph = in_chunks(parse_ir, text)
     inputs = random_inputs(graph)
     plans = plans_of(cleave_opt, parse_ir, graph)
-    results = execute_plans(plans, inputs, order)
+    results = execute_plan(compose(plans), inputs, order=order, strict=True)
     expected = whole_results(graph_in(parse_ir(text)), inputs)
     assert len(results) == len(expected)
     for result, array in zip(results, expected, strict=True):
@@ -262,7 +237,7 @@ def test_tiles_need_not_divide_the_chunk(
     inputs = random_inputs(graph)
     plans = plans_of(cleave_opt, parse_ir, graph, tile)
     # The last tile of a part shows poison behind its end, which has to be masked.
-    results = execute_plans(plans, inputs, "forward", strict=False)
+    results = execute_plan(compose(plans), inputs)
     expected = whole_results(graph_in(parse_ir(text)), inputs)
     for result, array in zip(results, expected, strict=True):
         np.testing.assert_allclose(result, array, rtol=1e-5, atol=1e-5)
