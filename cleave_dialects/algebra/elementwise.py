@@ -308,7 +308,7 @@ def _erf(np: NumPy, x: Array) -> Array:
     from math import erf
 
     # NumPy has no erf of its own.
-    return np.asarray(np.frompyfunc(erf, 1, 1)(x), x.dtype)
+    return np.asarray(np.frompyfunc(erf, 1, 1)(x)).astype(x.dtype)
 
 
 @irdl_op_definition
