@@ -139,7 +139,7 @@ algebra.graph @{self.name} [N, G, M, L, D, E] where [{facts}]
             if dim % TENSOR_CORE_STEP:
                 tile[name] = dim + -dim % TENSOR_CORE_STEP
         widest = max(self.qk_dim, self.v_dim)
-        keys = 128 if widest <= 96 else 64
+        keys = 128 if widest <= 64 else 64
         if widest > 192 and self.mask == "bias":
             keys = 32
         if sizes is not None and sizes["L"] <= keys:
