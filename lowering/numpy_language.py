@@ -186,6 +186,7 @@ class Language:
 
     import_source = annotate_layout = use_swizzle = staticmethod(nothing)
     annotate_min_blocks_per_sm = staticmethod(nothing)
+    annotate_producer_reg_dealloc = annotate_consumer_reg_alloc = staticmethod(nothing)
 
     # Loops
 

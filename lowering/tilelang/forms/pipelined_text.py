@@ -28,6 +28,10 @@ from cleave.lowering.tilelang.kernel import KernelEmitter, factor
 from cleave.lowering.tilelang.text import EmissionError, call_lines, grouped, indented
 
 MAX_GRID_DIMS = 3
+COMPUTING_THREADS = 256
+PRODUCER_REGISTERS = 40
+CONSUMER_REGISTERS = 232
+"""How two warpgroups that compute and one that loads share 65536 registers."""
 
 
 @dataclass
@@ -177,10 +181,30 @@ class PipelinedEmitter(KernelEmitter):
         if kernel.attributes.get("specialization") == StringAttr("role-based"):
             # Else TileLang shares the registers out among threadblocks that never come.
             inside.append("T.annotate_min_blocks_per_sm(1)")
+        elif self._loads_need_registers:
+            inside.append(f"T.annotate_producer_reg_dealloc({PRODUCER_REGISTERS})")
+            inside.append(f"T.annotate_consumer_reg_alloc({CONSUMER_REGISTERS})")
         inside += decode
         inside += call_lines(f"iter_{text.number}(", text.iter_args(self.spelling))
         threads = kernel.threads.value.data if kernel.threads else 128
         return self.prim_func(grid, threads, variables, inside)
+
+    @property
+    def _loads_need_registers(self) -> bool:
+        """
+        Whether the bounds of the loop, which the loading warps work out as well, take
+        more than the 24 registers that TileLang leaves each of their threads.
+        """
+        kernel = self.kernel
+        begins_late = any(
+            isinstance(op, LoopOp) and op.range.lo != 0 for op in kernel.walk()
+        )
+        is_divided = kernel.attributes.get("specialization") == StringAttr(
+            "single-loop"
+        )
+        threads = kernel.threads.value.data if kernel.threads else 0
+        is_divided = planner == StringAttr("single-loop")
+        return begins_late and is_divided and threads == COMPUTING_THREADS
 
     @property
     def _descending(self) -> Sequence[Attribute]:
