@@ -32,6 +32,8 @@ class Transfer:
     """The kernel's iterators that decide which part of the tensor it is."""
     row_elements: Dim
     """Elements between neighbouring rows of the tensor; 0 where it is one row."""
+    run: Dim
+    """Elements of a row that a threadblock moves in all of its iterations."""
     in_boxes: bool
     """It goes to swizzled SMEM, so that its rows are cut into boxes."""
 
@@ -79,6 +81,8 @@ class LevelForms:
     """Elements, and special functions evaluated for each."""
     issued: tuple[tuple[Dim, int], ...]
     """Elements, and instructions issued for each."""
+    apart: tuple[tuple[Dim, int], ...]
+    """The same of instructions that nothing else overlaps."""
     shared_bytes: tuple[Dim, ...]
     """Bytes that threads themselves read from or write to SMEM."""
     meetings: int
@@ -133,6 +137,8 @@ class KernelForms:
     buffers: tuple[SharedBuffer, ...]
     points: tuple[RegisterPoint, ...]
     warps: Literal["rows", "columns"]
+    rescales: bool
+    """A loop multiplies what it has summed up before it adds to it."""
 
     @property
     def threadblocks(self) -> Dim:

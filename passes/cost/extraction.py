@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.operator import GUARDED, Operator
@@ -29,6 +29,14 @@ from cleave.passes.cost.closed_forms import (
 )
 from cleave.passes.cost.liveness import is_number, register_points, shared_buffers
 from cleave.passes.cost.transfers import Extents, GlobalView, transfer
+
+GUARDED_INSTRUCTIONS = 3
+"""For each element of a tile that is written again in some iterations: in the others,
+attention with tiles that do not divide takes as much longer on an H200."""
+
+MAXIMUM_INSTRUCTIONS = 2
+"""For each element of a row whose maximum what follows waits for, which GPUs compute at
+half of their rate."""
 
 
 def kernel_forms(kernel: KernelOp) -> KernelForms:
@@ -71,6 +79,7 @@ class _Extraction:
             buffers=shared_buffers(kernel, self.resolved),
             points=register_points(kernel, self.resolved),
             warps="columns" if by_columns else "rows",
+            rescales=any(_rescales(op) for op in kernel.walk()),
         )
 
     # Dims
@@ -154,12 +163,16 @@ class _Work:
     reductions: list[TileReduction] = field(default_factory=list[TileReduction])
     special: dict[Dim, int] = field(default_factory=dict[Dim, int])
     issued: dict[Dim, int] = field(default_factory=dict[Dim, int])
+    apart: list[tuple[Dim, int]] = field(default_factory=list[tuple[Dim, int]])
     shared: list[Dim] = field(default_factory=list[Dim])
     meetings: int = 0
 
     def add(self, op: Operator) -> None:
         (result,) = op.results
-        if is_number(result) or GUARDED in op.attributes:
+        if is_number(result):
+            return
+        if GUARDED in op.attributes:
+            self.apart.append((self.source.elements(result), GUARDED_INSTRUCTIONS))
             return
         if op.ON_TENSOR_CORES:
             self._add_product(op)
@@ -190,7 +203,10 @@ class _Work:
         elements = self.source.elements(operand)
         memory = memory_of(operand)
         in_fragment = memory is not None and memory.layout == "fragment"
-        self._issue(elements, op.INSTRUCTIONS)
+        if op.REDUCTION == "max":
+            self.apart.append((elements, MAXIMUM_INSTRUCTIONS))
+        else:
+            self._issue(elements, op.INSTRUCTIONS)
         (extent,) = op.expression.reduced
         row = self.source.facts.resolve(extent)
         if row != 1:
@@ -243,10 +259,17 @@ class _Work:
             tuple(self.reductions),
             tuple(self.special.items()),
             tuple(self.issued.items()),
+            tuple(self.apart),
             tuple(self.shared),
             self.meetings,
             loops,
         )
+
+
+def _rescales(op: Operation) -> bool:
+    return isinstance(op, NextOp) and any(
+        given.rescale is not None for given in op.contributions
+    )
 
 
 def _root(value: SSAValue) -> SSAValue:

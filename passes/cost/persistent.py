@@ -34,7 +34,9 @@ from cleave.passes.cost.work import (
     tensor_flops,
 )
 
-STAGES = (2, 3, 4, 5, 6)
+STAGES = (3, 4, 5, 6)
+BUSY_STAGES = 2
+"""That are not being loaded: those of two matmuls in flight."""
 WARPGROUPS = (1, 2, 3)
 BUFFER_ALIGNMENT = 1024
 PRODUCER_REGISTERS = 24
@@ -86,7 +88,7 @@ class PersistentCost:
                 f"{MOST_BULK_ELEMENTS} elements along a dim",
             ),
             "registers": Limit(
-                tile_registers(at, chosen),
+                tile_registers(at, chosen) + _combined_registers(at, chosen),
                 available - FREE_REGISTERS,
                 "tiles take {used} registers of each thread, "
                 "which has {limit} for them",
@@ -110,6 +112,9 @@ class PersistentCost:
             work.tensor / warpgroups, work.vector / warpgroups, work.waits, warpgroups
         )
         loading = loading_clocks(loop, at, hardware)
+        arrival = loading + latency_clocks(traffic, hardware)
+        ahead = np.maximum(0.1, Launches.of(launches).stages - BUSY_STAGES)
+        loading = np.maximum(loading, arrival / ahead)
         after = iteration_work(at.forms.level, at, warpgroups, hardware)
         epilogue = TILE_CLOCKS + after.vector + after.waits
         tile = at(loop.trips) * np.maximum(step, loading) + epilogue
@@ -117,12 +122,11 @@ class PersistentCost:
         start = hardware.block_start_seconds * hardware.loaded_clock_hz
         first = loading + latency_clocks(traffic, hardware)
         stored = sum((at.bytes(x) for x in at.forms.stores), np.zeros((1, 1)))
-        per_clock = hardware.memory_bytes_per_second / hardware.loaded_clock_hz
-        last = stored / (per_clock / hardware.multiprocessors)
+        last = stored / hardware.l2_bytes_per_clock
         clocks = start + first + tiles * tile + last
         computing = clocks / hardware.loaded_clock_hz
-        memory = traffic.fetched / hardware.memory_bytes_per_second
-        memory = memory + hardware.block_start_seconds
+        ends = start + first + step + epilogue
+        memory = traffic.memory_seconds + ends / hardware.loaded_clock_hz
         power = tensor_flops(at) / hardware.tensor_flops_f16
         seconds = longest_of(computing, memory, power)
         return Times(seconds, traffic.panel)
@@ -141,6 +145,25 @@ def _available_registers(chosen: Launches, launched: Array) -> Array:
     return np.where(chosen.warpgroups > 1, raised, launched)
 
 
+def _combined_registers(at: Evaluation, chosen: Launches) -> Array:
+    """
+    What holds the output where it is computed from several sums and stored at once, so
+    that they are needed to the end: SwiGLU in 128x160 spills, unlike in 128x128.
+    """
+    total = np.zeros((1, 1))
+    for buffer in at.forms.buffers if len(at.forms.products) > 1 else ():
+        if buffer.is_stored:
+            elements = at(buffer.tile[-2]) * at(buffer.tile[-1])
+            is_whole = at(buffer.tile[-1]) % _part(buffer) != 0
+            total = total + np.where(is_whole, elements / chosen.threads, 0)
+    return total
+
+
+def _part(buffer: SharedBuffer) -> int:
+    """Columns of an output that are stored at a time."""
+    return SWIZZLE_BYTES // buffer.element_bytes
+
+
 def _smem_bytes(at: Evaluation, chosen: Launches) -> Array:
     total = np.full((1, 1), float(BARRIER_BYTES))
     for buffer in at.forms.buffers:
@@ -157,7 +180,7 @@ def _staging_bytes(buffer: SharedBuffer, at: Evaluation) -> Array:
     """The narrowest part of an output that can be stored at a time."""
     rows, columns = at(buffer.tile[-2]), at(buffer.tile[-1])
     if at.forms.warps == "rows":
-        part = SWIZZLE_BYTES // buffer.element_bytes
+        part = _part(buffer)
         columns = np.where(columns % part == 0, np.minimum(columns, part), columns)
     return _aligned(rows * columns * buffer.element_bytes)
 

@@ -53,6 +53,7 @@ def transfer(view: GlobalView, extents: Extents, in_boxes: bool = False) -> Tran
         held=_covered(view, extents.loops, extents.kernel),
         iterators=tuple(name for name in extents.kernel if name in used),
         row_elements=_row_elements(view.dims),
+        run=_run(view, extents),
         in_boxes=in_boxes,
     )
 
@@ -67,6 +68,15 @@ def _covered(
     along = zip(view.dims, view.tmap.tile, view.tmap.offsets, strict=True)
     zeros: dict[str, Dim] = dict.fromkeys(still, 0)
     return product([_along(*each, iterators, zeros) for each in along])
+
+
+def _run(view: GlobalView, extents: Extents) -> Dim:
+    """What a threadblock moves along the innermost dim that is more than one long."""
+    along = zip(view.dims, view.tmap.tile, view.tmap.offsets, strict=True)
+    kept = [each for each in along if each[0] != 1]
+    if not kept:
+        return 1
+    return _along(*kept[-1], extents.loops, dict.fromkeys(extents.kernel, 0))
 
 
 def _along(

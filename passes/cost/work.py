@@ -73,6 +73,7 @@ def iteration_work(
     )
     special = sum((at(n) * count for n, count in level.special), zero)
     issued = sum((at(n) * count for n, count in level.issued), zero)
+    apart = sum((at(n) * count for n, count in level.apart), zero)
     shared = sum((at(bytes_) for bytes_ in level.shared_bytes), zero)
     busiest = np.maximum(
         special / hardware.special_per_clock, issued / hardware.lanes_per_clock
@@ -85,7 +86,9 @@ def iteration_work(
     waits = waits + level.meetings * hardware.barrier_clocks
     return Work(
         tensor,
-        busiest + shared / hardware.smem_bytes_per_clock,
+        busiest
+        + apart / hardware.lanes_per_clock
+        + shared / hardware.smem_bytes_per_clock,
         waits,
     )
 

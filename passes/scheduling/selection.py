@@ -22,6 +22,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.tensor import FactAttr
+from cleave.lowering.hardware import Hardware
 from cleave.passes.expand_vector_products import expand_vector_products
 from cleave.passes.fold_broadcast import fold_broadcast
 from cleave.passes.insert_casts import insert_casts
@@ -183,15 +184,22 @@ def _combined(
     search: Search,
 ) -> Iterator[Candidate]:
     """The candidates of a sequence, from the best schedules of its kernels."""
-    hardware = search.hardware
-    launches = hardware.launch_seconds
-    launches += (len(graphs) - 1) * hardware.next_launch_seconds
     kept = [list(each) for each in schedules]
     while len(kept) > 1 and prod(map(len, kept)) > MOST_COMBINATIONS:
         max(kept, key=len).pop()
     for combination in product(*kept):
-        seconds = sum(schedule.seconds for schedule in combination)
-        yield Candidate(graphs, combination, launches + seconds)
+        seconds = total_seconds([x.seconds for x in combination], search.hardware)
+        yield Candidate(graphs, combination, seconds)
+
+
+def total_seconds(kernels: Sequence[float], hardware: Hardware) -> float:
+    """
+    The time of a sequence of kernels with their launches. An empty kernel is one that
+    takes `next_launch_seconds`, and no kernel takes less.
+    """
+    least = hardware.next_launch_seconds
+    launch = hardware.launch_seconds - least
+    return launch + sum(max(least, seconds) for seconds in kernels)
 
 
 ################################################################################

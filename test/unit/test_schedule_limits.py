@@ -6,17 +6,16 @@ an H200, and the sizes from which kernels spill registers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering.hardware import Hardware, load_hardware
+from cleave.lowering.hardware import load_hardware
 from cleave.passes.cost.evaluation import Evaluation
 from cleave.passes.cost.extraction import kernel_forms
-from cleave.passes.cost.form import Launch, Rule, Specialization
+from cleave.passes.cost.form import Launch, Rule
 from cleave.passes.cost.pipelined import PipelinedCost
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.plan_memory import PlanMemoryPass
@@ -51,112 +50,10 @@ def symbolic(tiles: Tiles) -> dict[str, int | None]:
     return {name: 1 if size == 1 else None for name, size in tiles.items()}
 
 
-################################################################################
-# Times                                                                        #
-################################################################################
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A kernel and its time on an H200, launch included, with clean L2."""
-
-    microseconds: float
-    graph: str
-    sizes: Tiles
-    blocks: Tiles
-    reductions: Tiles
-    threads: int
-    stages: int
-    specialization: Specialization = "single-loop"
-
-    def predicted(self, load: Example, hardware: Hardware = H200) -> float:
-        graph = load(self.graph, **self.sizes)
-        at = evaluated(graph, self.blocks, self.reductions)
-        launch = Launch(self.threads, self.stages, self.specialization)
-        seconds = FORM.times(at, [launch], hardware).seconds[0, 0]
-        return float(seconds + hardware.launch_seconds) * 1e6
-
-
 SQUARE = {"M": 4096, "K": 4096, "N": 4096}
-NORMED = {"M": 4096, "K": 4096, "N": 6144}
 GATED = {"M": 4096, "K": 4096, "N": 14336}
-SUMMED = {"M": 4096, "K": 64, "N": 4096}
 WIDE = {"H": 32, "M": 4096, "L": 4096, "D": 128}
 SLIM = {"H": 32, "M": 4096, "L": 4096, "D": 64}
-
-
-def attention(time: float, sizes: Tiles, keys: int, stages: int) -> Measured:
-    blocks = {"H": 1, "M": 128}
-    return Measured(time, "attention_fig5a", sizes, blocks, {"L": keys}, 256, stages)
-
-
-def product(time: float, graph: str, sizes: Tiles, rows: int, columns: int) -> Measured:
-    return Measured(time, graph, sizes, {"M": rows, "N": columns}, {"K": 64}, 256, 3)
-
-
-GROUPS: dict[str, list[Measured]] = {
-    "matmul": [
-        product(186.8, "matmul", SQUARE, 128, 256),
-        product(189.0, "matmul", SQUARE, 256, 128),
-        product(205.6, "matmul", SQUARE, 128, 128),
-    ],
-    "attention of 128": [attention(431.8, WIDE, 128, 2), attention(444.9, WIDE, 64, 3)],
-    "attention of 64": [attention(311.0, SLIM, 128, 2), attention(320.6, SLIM, 64, 3)],
-    "matmul_rowsum": [
-        Measured(18.4, "matmul_rowsum", SUMMED, {"M": 64}, {"N": 128}, 128, 2),
-        Measured(21.4, "matmul_rowsum", SUMMED, {"M": 128}, {"N": 128}, 256, 2),
-    ],
-    "rmsnorm": [
-        product(339.5, "rmsnorm_matmul_scaled", NORMED, 128, 256),
-        product(477.0, "rmsnorm_matmul_scaled", NORMED, 128, 128),
-    ],
-    "swiglu": [product(1380.0, "swiglu", GATED, 128, 128)],
-    "matmul_matmul": [
-        Measured(182.0, "matmul_matmul", SLIM, {"H": 1, "M": 128}, {"L": 128}, 256, 2)
-    ],
-}
-
-
-@pytest.mark.parametrize("name", GROUPS)
-def test_times_come_near_and_in_order(name: str, example_graph: Example) -> None:
-    """Within an eighth of what was measured, and the faster tile is predicted so."""
-    group = GROUPS[name]
-    predicted = {each: 0.0 for each in map(id, group)}
-    for each in group:
-        predicted[id(each)] = each.predicted(example_graph)
-        assert predicted[id(each)] == pytest.approx(each.microseconds, rel=0.13)
-    for first, second in combinations(group, 2):
-        faster = first.microseconds < second.microseconds
-        assert (predicted[id(first)] < predicted[id(second)]) == faster
-
-
-def test_role_based_is_a_little_slower(example_graph: Example) -> None:
-    (one, *_) = GROUPS["matmul"]
-    other = Measured(
-        187.6, "matmul", SQUARE, one.blocks, one.reductions, 256, 3, "role-based"
-    )
-    ratio = other.predicted(example_graph) / one.predicted(example_graph)
-    assert 1 < ratio < 1.03
-
-
-def test_moving_the_division_is_worth_it(example_graph: Example) -> None:
-    """Softmax before the second matmul takes a second pass over the keys."""
-    blocks, keys = {"H": 1, "M": 128}, {"L": 64}
-    before = Measured(0, "mha", WIDE, blocks, keys, 256, 2, "role-based")
-    after = Measured(0, "attention_fig5a", WIDE, blocks, keys, 256, 2, "role-based")
-    assert before.predicted(example_graph) > 1.3 * after.predicted(example_graph)
-
-
-def test_a_gpu_with_more_multiprocessors_is_faster(example_graph: Example) -> None:
-    kernel = product(0, "swiglu", GATED, 128, 128)
-    half = replace(
-        H200,
-        multiprocessors=66,
-        tensor_flops_f16=H200.tensor_flops_f16 / 2,
-        memory_bytes_per_second=H200.memory_bytes_per_second / 2,
-    )
-    ratio = kernel.predicted(example_graph, half) / kernel.predicted(example_graph)
-    assert ratio == pytest.approx(2, rel=0.05)
 
 
 ################################################################################
