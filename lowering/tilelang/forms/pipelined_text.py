@@ -199,9 +199,7 @@ class PipelinedEmitter(KernelEmitter):
         begins_late = any(
             isinstance(op, LoopOp) and op.range.lo != 0 for op in kernel.walk()
         )
-        is_divided = kernel.attributes.get("specialization") == StringAttr(
-            "single-loop"
-        )
+        planner = kernel.attributes.get("specialization")
         threads = kernel.threads.value.data if kernel.threads else 0
         is_divided = planner == StringAttr("single-loop")
         return begins_late and is_divided and threads == COMPUTING_THREADS
