@@ -147,7 +147,7 @@ def register_points(kernel: KernelOp, dims: Dims) -> tuple[RegisterPoint, ...]:
     """What is live in registers at each point, without points that others exceed."""
     walk = _RegisterWalk(dims)
     walk.block(kernel.body.block, Counter())
-    points = [Counter(dict(point)) for point in walk.points]
+    points = [Counter(dict(_sorted(point))) for point in walk.points]
     largest = [
         point
         for point in points
@@ -156,10 +156,20 @@ def register_points(kernel: KernelOp, dims: Dims) -> tuple[RegisterPoint, ...]:
     return tuple(tuple(point.items()) for point in largest)
 
 
+_Point = frozenset[tuple[RegisterTile, int]]
+
+
+def _sorted(point: _Point) -> RegisterPoint:
+    return tuple(sorted(point, key=lambda item: str(item[0])))
+
+
 @dataclass
 class _RegisterWalk:
     dims: Dims
-    points: dict[RegisterPoint, None] = field(default_factory=dict[RegisterPoint, None])
+    points: dict[_Point, None] = field(default_factory=dict[_Point, None])
+    tiles: dict[SSAValue, RegisterTile | None] = field(
+        default_factory=dict[SSAValue, RegisterTile | None]
+    )
 
     def block(self, block: Block, around: Counter[RegisterTile]) -> None:
         """Record the points of a block, `around` being live through all of it."""
@@ -195,6 +205,11 @@ class _RegisterWalk:
         return self._tile(value) is not None
 
     def _tile(self, value: SSAValue) -> RegisterTile | None:
+        if value not in self.tiles:
+            self.tiles[value] = self._new_tile(value)
+        return self.tiles[value]
+
+    def _new_tile(self, value: SSAValue) -> RegisterTile | None:
         if not _is_in(value, "rmem") or is_number(value):
             return None
         dims = self.dims(value)
@@ -211,8 +226,7 @@ class _RegisterWalk:
         return Counter(tile for tile in tiles if tile is not None)
 
     def _record(self, live: Counter[RegisterTile]) -> None:
-        key = tuple(sorted(live.items(), key=lambda item: str(item[0])))
-        self.points[key] = None
+        self.points[frozenset(live.items())] = None
 
 
 def _rounded(value: SSAValue) -> SSAValue | None:
