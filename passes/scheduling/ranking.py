@@ -46,6 +46,8 @@ from cleave.passes.scheduling.structures import (
 
 KEPT = 32
 """Schedules that are kept of one structure, form and direction of the warps."""
+EVEN = 256
+"""A dim that is a multiple of it has tiles of all useful sizes that divide it."""
 SAME_TIME = 0.002
 USUAL_STAGES = 4
 """Of launches whose times differ by less than that share, one with about so many
@@ -176,8 +178,23 @@ class _Ranking:
     def run(self) -> None:
         for structure in loop_structures(self.graph, self.search.iterate):
             self._try(structure)
-            if None in structure.reductions.values():
+            if any(
+                self._is_uneven(n) for n, t in structure.reductions.items() if not t
+            ):
                 self._try(replace(structure, has_tails=True))
+
+    def _is_uneven(self, name: str) -> bool:
+        """Whether tiles that do not divide a reduced dim may be worth their masks."""
+        extents = [self._extent(self.uses[name], counts) for counts in self._counts()]
+        return any(extent % EVEN != 0 for extent in extents)
+
+    def _counts(self) -> Iterator[dict[str, int]]:
+        for key in self.found:
+            yield dict(zip(self.counts, key, strict=True))
+
+    def _extent(self, use: DimUse, counts: Mapping[str, int]) -> int:
+        is_known = names_of(use.dim) <= counts.keys()
+        return evaluate(use.dim, counts) if is_known else use.extent
 
     def _try(self, structure: LoopStructure) -> None:
         """Schedule a structure and evaluate it in every form."""
@@ -235,8 +252,7 @@ class _Ranking:
             return
         parts: list[Configurations] = []
         keys: list[NDArray[np.int64]] = []
-        for index, key in enumerate(self.found):
-            counts = dict(zip(self.counts, key, strict=True))
+        for index, counts in enumerate(self._counts()):
             columns = self._columns(structure, scheduled, forms, counts)
             parts.append(columns)
             keys.append(np.full(_length(columns), index))
@@ -271,8 +287,7 @@ class _Ranking:
         for is_loop, tiles in ((False, scheduled.blocks), (True, scheduled.loops)):
             for tile, name in tiles.items():
                 use: DimUse = self.uses[name]
-                is_known = names_of(use.dim) <= counts.keys()
-                extent = evaluate(use.dim, counts) if is_known else use.extent
+                extent = self._extent(use, counts)
                 is_partial = not is_loop and is_whole_choice(use)
                 ranges[tile] = TileRange(extent, is_loop, is_partial)
         return ranges
