@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from math import prod
+from math import log, prod
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
@@ -46,7 +46,9 @@ NEAR = 1.3
 """How much slower than the best a kind of plan may be to be tried all the same: the
 model errs more between kinds than between tiles."""
 ALIKE = 2
-"""Plans to try that differ only in launches and minor kernels."""
+"""Plans to try that differ only in what makes them alike."""
+SAME = 0.02
+"""Times that differ by less may come from one and the same structure."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,14 @@ class Candidate:
 
     @property
     def likeness(self) -> tuple[object, ...]:
-        """Equal for plans that are the same but for launches and minor kernels."""
-        graphs = tuple(_key(graph, ()) for graph in self.graphs)
+        """
+        Equal for plans that are the same but for launches, minor kernels and what the
+        model sees no difference in.
+        """
+        counts = tuple(split_counts(self.graphs[0]).items())
         slowest = self.slowest
         tiles = (*slowest.blocks.items(), None, *slowest.reductions.items())
-        return (graphs, tiles)
+        return (len(self.graphs), counts, tiles, round(log(self.seconds) / SAME))
 
     @property
     def slowest(self) -> KernelSchedule:
