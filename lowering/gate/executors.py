@@ -32,6 +32,10 @@ class Executor(Protocol):
         """Integers from 0 to `high - 1` in int64."""
         ...
 
+    def positions(self, count: int) -> Array:
+        """The integers from 0 to `count - 1`, in order."""
+        ...
+
     def typed(self, array: Array, element: Attribute) -> Array:
         """An array rounded to an element type, as callers have it."""
         ...
@@ -64,6 +68,9 @@ class NumPyExecutor:
 
     def integers(self, shape: Sequence[int], high: int, seed: int) -> Array:
         return self.np.random.default_rng(seed).integers(0, high, tuple(shape))
+
+    def positions(self, count: int) -> Array:
+        return self.np.arange(count)
 
     def typed(self, array: Array, element: Attribute) -> Array:
         with self.np.errstate(all="ignore"):
@@ -102,6 +109,9 @@ class TorchExecutor:
         return self.np.randint(
             high, tuple(shape), generator=self._generator(seed), device=self.device
         )
+
+    def positions(self, count: int) -> Array:
+        return self.np.arange(count, device=self.device)
 
     def typed(self, array: Array, element: Attribute) -> Array:
         return array.to(getattr(self.np, dtype_name(element)))

@@ -235,7 +235,7 @@ class Families:
         drawn = self.executor.integers
         seed = self.seed + len(self._positions) + position
         row = (*shape[:-1], 1)
-        columns = self.executor.np.arange(max(1, shape[-1]))[: shape[-1]]
+        columns = self.executor.positions(shape[-1])
 
         def half() -> Array:
             return drawn(shape, 2, seed) > 0

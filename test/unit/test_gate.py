@@ -55,6 +55,23 @@ ONE_PASS = """
   %square = algebra.square %mean
   %var = algebra.sub %mean2, %square
 """
+MASKED = """
+algebra.graph @attention [M, L, D] where [M = 40, L = 70, D = 16]
+    (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>,
+     %v: !algebra.tensor<[L, D], f16>, %bias: !algebra.tensor<[M, L], f16>,
+     %seen: !algebra.tensor<[M, L], i1>) -> (!algebra.tensor<[M, D], f16>) {
+  %dots = algebra.matmul %q, %k transpose_rhs
+  %s = algebra.add %dots, %bias
+  %none = algebra.constant -inf : !algebra.tensor<[], f32>
+  %visible = algebra.select %seen, %s, %none
+  %e = algebra.exp %visible
+  %r = algebra.reduce_sum %e dim 1
+  %p = algebra.div %e, %r
+  %o = algebra.matmul %p, %v
+  %half = algebra.cast %o to f16
+  algebra.return %half
+}
+"""
 SOFTMAX = """
 algebra.graph @attention [M, L, D] where [M = 40, L = 70, D = 16]
     (%q: !algebra.tensor<[M, D], {element}>, %k: !algebra.tensor<[L, D], {element}>,
@@ -198,6 +215,19 @@ def test_pytorch_comes_to_the_same_verdicts(parse: Parse, text: str):
     ]
     assert gate.try_graph(safe).reasons == []
     assert {"amplitude 30", "amplitude 300"} <= {*failing(gate.try_graph(graph))}
+
+
+def test_pytorch_makes_every_array_on_the_device_that_it_is_given(parse: Parse):
+    torch = pytest.importorskip("torch")
+    graph = parse(MASKED)
+    safe = graph.clone()
+    stabilize(safe)
+    with torch.device("meta"):  # What names no device is made there, and holds nothing.
+        gate = NumericalGate(graph, executor=TorchExecutor(torch.device("cpu")))
+        names = " ".join(trial.family for trial in gate.trials)
+        assert "half of it hidden" in names
+        assert "infinite, one key a row" in names
+        assert gate.try_graph(safe).reasons == []
 
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mlir"))
