@@ -2,8 +2,9 @@
 Execution of generated modules in NumPy: what the printed TileLang means.
 
 The text is executed as it is, with a stand-in for TileLang's language, one threadblock
-after the other. Elements have their real types, so results are those of the "rounded"
-execution of the plan, but for the order of sums.
+after the other. Elements have their real types, and a product that is added is not
+rounded before, so results are those of the "rounded" execution of the plan, but for the
+last places of sums.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ from cleave.lowering.numpy_language import (
     dtype_named,
     nothing,
     poisoned,
+)
+from cleave.lowering.numpy_multiply_add import (
+    MULTIPLY_ADD,
+    multiply_add,
+    with_multiply_adds,
 )
 from cleave.lowering.numpy_warpgroups import Priority, WarpgroupLanguage
 from cleave.lowering.plan import KernelSpec, LibraryCall, evaluate_shape
@@ -85,8 +91,12 @@ def _functions(
     tree = ast.parse(module.text, filename=str(module.path))
     tree.body = [node for node in tree.body if not isinstance(node, ast.Import)]
     layout = SimpleNamespace(make_swizzled_layout=nothing)
-    names: dict[str, Any] = {"T": language, "tilelang": SimpleNamespace(layout=layout)}
-    exec(compile(tree, str(module.path), "exec"), names)
+    names: dict[str, Any] = {
+        "T": language,
+        "tilelang": SimpleNamespace(layout=layout),
+        MULTIPLY_ADD: multiply_add,
+    }
+    exec(compile(with_multiply_adds(tree), str(module.path), "exec"), names)
     return names
 
 

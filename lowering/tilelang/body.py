@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
 from cleave.dialects.algebra.constants import constant_value
+from cleave.dialects.algebra.emission import Terms
 from cleave.dialects.algebra.operator import GUARDED, Operator, is_float
 from cleave.dialects.dims import SymbolicDim
 from cleave.dialects.itgraph.level import memory_of
@@ -20,6 +21,7 @@ from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.parts import Contribution, State
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
+from cleave.lowering.tilelang.differences import has_moderate_terms
 from cleave.lowering.tilelang.text import (
     VARIABLES,
     EmissionError,
@@ -371,9 +373,11 @@ class Body:
                 and not op.IS_VIEW
             ):
                 text = f'T.cast({text}, "float32")'
-            args.append(
-                grouped(text) if op.ELEMENTWISE and not op.ONLY_ROUNDS else text
-            )
+            if op.ELEMENTWISE and not op.ONLY_ROUNDS:
+                is_inline = operand not in self.places
+                terms = is_inline and has_moderate_terms(operand, self.spelling.facts)
+                text = Terms(grouped(text)) if terms else grouped(text)
+            args.append(text)
         if op.IS_VIEW:
             return args[0]
         return op.emit(args, positions, self._params(op))

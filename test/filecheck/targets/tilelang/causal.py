@@ -68,7 +68,7 @@ def kernel_0():
         for i in T.Parallel(BM):
             r_3[i] = T.max(r[i], r_2[i])
         for i in T.Parallel(BM):
-            rescale[i] = exp2(r[i] * 1.4426950408889634 - r_3[i] * 1.4426950408889634)
+            rescale[i] = exp2((r[i] - r_3[i]) * 1.4426950408889634)
         for i, j in T.Parallel(BM, BL):
             p[i, j] = exp2(s[i, j] * 1.4426950408889634 - r_3[i] * 1.4426950408889634)
         T.copy(p, p_2)
