@@ -280,5 +280,8 @@ class Language:
     And, Or = staticmethod(np.logical_and), staticmethod(np.logical_or)
 
 
-_EXTERNAL: Mapping[str, Callable[..., Any]] = {"cleave_exp2": np.exp2}
-"""What the module defines in CUDA."""
+_EXTERNAL: Mapping[str, Callable[..., Any]] = {
+    "cleave_exp2": np.exp2,
+    "__fmul_rn": np.multiply,
+}
+"""What the module, or CUDA, defines in CUDA."""

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
 from cleave.dialects.algebra.constants import constant_value
-from cleave.dialects.algebra.emission import Terms
+from cleave.dialects.algebra.elementwise import Exp, Exp2
 from cleave.dialects.algebra.operator import GUARDED, Operator, is_float
 from cleave.dialects.dims import SymbolicDim
 from cleave.dialects.itgraph.level import memory_of
@@ -21,7 +21,7 @@ from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.parts import Contribution, State
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
-from cleave.lowering.tilelang.differences import has_moderate_terms
+from cleave.lowering.tilelang.differences import exponent
 from cleave.lowering.tilelang.text import (
     VARIABLES,
     EmissionError,
@@ -374,9 +374,9 @@ class Body:
             ):
                 text = f'T.cast({text}, "float32")'
             if op.ELEMENTWISE and not op.ONLY_ROUNDS:
-                is_inline = operand not in self.places
-                terms = is_inline and has_moderate_terms(operand, self.spelling.facts)
-                text = Terms(grouped(text)) if terms else grouped(text)
+                text = grouped(text)
+            if isinstance(op, Exp | Exp2) and operand not in self.places:
+                text = exponent(text, operand, self.spelling.facts)
             args.append(text)
         if op.IS_VIEW:
             return args[0]
