@@ -8,12 +8,11 @@ loops, and slices. The function's `T.prim_func` is the wrap of the parallel leve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
@@ -24,10 +23,10 @@ from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.tmap import TMap
 from cleave.lowering.tilelang.body import Body
 from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
-from cleave.lowering.tilelang.kernel import KernelEmitter, factor
-from cleave.lowering.tilelang.text import EmissionError, call_lines, grouped, indented
+from cleave.lowering.tilelang.forms.grid import descending, grid_of
+from cleave.lowering.tilelang.kernel import KernelEmitter
+from cleave.lowering.tilelang.text import EmissionError, call_lines, indented
 
-MAX_GRID_DIMS = 3
 COMPUTING_THREADS = 256
 PRODUCER_REGISTERS = 40
 CONSUMER_REGISTERS = 232
@@ -174,9 +173,10 @@ class PipelinedEmitter(KernelEmitter):
 
     def _prim_func(self, text: _LevelText) -> list[str]:
         kernel = self.kernel
-        decode, grid, variables = self._grid()
+        l2_bytes = self.context.hardware.l2_bytes
+        grid = grid_of(kernel, self.spelling, self.names, l2_bytes)
         inside = self.allocations(text.body.allocations)
-        if kernel.swizzle:
+        if kernel.swizzle and not descending(kernel):
             inside.append(f"T.use_swizzle({kernel.swizzle.value.data})")
         if kernel.attributes.get("specialization") == StringAttr("role-based"):
             # Else TileLang shares the registers out among threadblocks that never come.
@@ -184,10 +184,10 @@ class PipelinedEmitter(KernelEmitter):
         elif self._loads_need_registers:
             inside.append(f"T.annotate_producer_reg_dealloc({PRODUCER_REGISTERS})")
             inside.append(f"T.annotate_consumer_reg_alloc({CONSUMER_REGISTERS})")
-        inside += decode
+        inside += grid.decode
         inside += call_lines(f"iter_{text.number}(", text.iter_args(self.spelling))
         threads = kernel.threads.value.data if kernel.threads else 128
-        return self.prim_func(grid, threads, variables, inside)
+        return self.prim_func(grid.extents[::-1], threads, grid.variables, inside)
 
     @property
     def _loads_need_registers(self) -> bool:
@@ -203,45 +203,6 @@ class PipelinedEmitter(KernelEmitter):
         threads = kernel.threads.value.data if kernel.threads else 0
         is_divided = planner == StringAttr("single-loop")
         return begins_late and is_divided and threads == COMPUTING_THREADS
-
-    @property
-    def _descending(self) -> Sequence[Attribute]:
-        """The iterators that begin with their last value."""
-        attribute = self.kernel.attributes.get("descending")
-        if not isinstance(attribute, ArrayAttr):
-            return ()
-        return tuple(cast(ArrayAttr[Attribute], attribute))
-
-    def _grid(self) -> tuple[list[str], list[str], str]:
-        """
-        Statements that decode the grid, its extents, its variables.
-
-        The last iterator is the fastest, as in row-major order. What exceeds the three
-        dims of a grid is folded into the slowest.
-        """
-        spell = self.spelling
-        names = [spell.names[r.iterator] for r in self.kernel.ranges]
-        extents = [spell.dim(r.hi) for r in self.kernel.ranges]
-        if not names:
-            return [], ["1"], self.names.fresh("block")
-        decode: list[str] = []
-        for position, range_ in enumerate(self.kernel.ranges):
-            if StringAttr(range_.iterator) in self._descending:
-                block = self.names.fresh("block")
-                extent = grouped(extents[position])
-                decode.append(f"{names[position]} = {extent} - 1 - {block}")
-                names[position] = block
-        while len(extents) > MAX_GRID_DIMS:
-            folded = self.names.fresh("block")
-            decode += [
-                f"{names[0]} = {folded} // {factor(extents[1])}",
-                f"{names[1]} = {folded} % {factor(extents[1])}",
-            ]
-            names[:2] = [folded]
-            extents[:2] = [f"{factor(extents[0])} * {factor(extents[1])}"]
-        variables = ", ".join(reversed(names))
-        decode.reverse()
-        return decode, extents[::-1], f"({variables})" if len(names) > 1 else variables
 
 
 @dataclass

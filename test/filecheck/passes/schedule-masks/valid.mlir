@@ -1,8 +1,9 @@
 // RUN: cleave-opt %s -p 'schedule-blocks{tile="M=64"},schedule-reductions{tile="L=32"},schedule-masks' --split-input-file | filecheck %s
 
 // A row sees the keys up to its own position: later tiles are not visited, and only the
-// tiles that the diagonal crosses are masked.
+// tiles that the diagonal crosses are masked. Later rows take longer, and start first.
 // CHECK-LABEL: itgraph.plan @causal
+// CHECK: descending = ["i_M"]
 // CHECK: itgraph.loop (i_L = 0 to (i_M * BM + BM) ceildiv BL)
 // CHECK: %mask = algebra.causal diagonal i_M * BM - i_L * BL
 // CHECK-NEXT: algebra.select %mask, %{{.*}}, %low {guarded}
@@ -47,6 +48,7 @@ algebra.graph @nothing [M, L] where [M = 256, L = 100]
 
 // Masked elements count as e ** 0: every tile is visited.
 // CHECK-LABEL: itgraph.plan @counted
+// CHECK-NOT: descending
 // CHECK: itgraph.loop (i_L = 0 to L ceildiv BL)
 algebra.graph @counted [M, L] where [M = 256, L = 256]
     (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {

@@ -118,7 +118,7 @@ def kernel_0():
         v: T.Tensor((H, L, D), "float16"),
         o: T.Tensor((H, M, D), "float16"),
     ):
-        with T.Kernel(T.ceildiv(M, BM), H, threads=256) as (block, i_H):
+        with T.Kernel(16, T.ceildiv(M, BM), 2, threads=256) as (place, block, group):
             T.import_source(EXP2)
             tq = T.alloc_shared((BM, D), "float16")
             r = T.alloc_fragment((BM,), "float32")
@@ -127,6 +127,7 @@ def kernel_0():
             o_2 = T.alloc_fragment((BM, D), "float32")
             o_3 = T.alloc_shared((BM, D), "float16")
             T.annotate_layout({o_3: tilelang.layout.make_swizzled_layout(o_3)})
+            i_H = group * 16 + place
             i_M = T.ceildiv(M, BM) - 1 - block
             iter_0(
                 q[i_H, i_M * BM : (i_M + 1) * BM, 0:D],
