@@ -11,26 +11,28 @@ What is left of a reference is a maximum, of the tile or of all that is reduced.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from math import log
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, Operation, SSAValue
 
 from cleave.dialects.algebra.contraction import LOWEST, ReduceMax
-from cleave.dialects.algebra.elementwise import Add, Exp, Max, Mul, Sub
+from cleave.dialects.algebra.elementwise import Add, Exp, Exp2, Max, Mul, Sub
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.tensor import TensorType
-from cleave.passes.scheduling.degrees import degrees_of
+from cleave.passes.exponents.references import Inhomogeneous, Rescale, rescales
 from cleave.passes.scheduling.waves import IterableReduction
 
 
 @dataclass(frozen=True)
 class RunningReference:
-    """A reference that a loop carries, and the degrees of its reductions in it."""
+    """A reference that a loop carries, and by what it rescales the reductions."""
 
     op: Operator
-    degrees: Mapping[Operator, float]
+    rescales: Mapping[Operator, Rescale]
 
 
 def running_references(
@@ -59,9 +61,11 @@ def running_references(
     carried: list[RunningReference] = []
     for reference in candidates:
         varying = {value.owner for value in depending_on([reference], block)}
-        degrees = degrees_of(members, reference.results[0], block)
-        if degrees is not None and not varying & between:
-            carried.append(RunningReference(reference, degrees))
+        if varying & between:
+            continue
+        with suppress(Inhomogeneous):
+            found = rescales(members, reference.results[0], block.ops)
+            carried.append(RunningReference(reference, found))
     return carried
 
 
@@ -124,35 +128,41 @@ def factors(
 ) -> dict[Operator, SSAValue]:
     """
     What each reduction of a loop is rescaled by when its references move from the
-    values they `held` to those `given`: one factor for all of the same degrees. Those
-    of degree 0 have none.
+    values they `held` to those `given`: one factor for all that it is the same for.
+    Those of degree 0 have none.
     """
-    made: dict[tuple[float, ...], SSAValue] = {}
+    made: dict[tuple[Rescale, ...], SSAValue] = {}
     found: dict[Operator, SSAValue] = {}
     for op in members:
-        degrees = tuple(reference.degrees[op] for reference in references)
-        if any(degrees):
-            if degrees not in made:
-                moves = [
-                    (held[reference.op], given[reference.op], degree)
-                    for reference, degree in zip(references, degrees, strict=True)
-                    if degree
-                ]
-                made[degrees] = _factor(moves, body)
-            found[op] = made[degrees]
+        moved_by = tuple(reference.rescales[op] for reference in references)
+        moves = [
+            (held[reference.op], given[reference.op], rescale)
+            for reference, rescale in zip(references, moved_by, strict=True)
+            if rescale.degree
+        ]
+        if moves:
+            if moved_by not in made:
+                made[moved_by] = _factor(moves, body)
+            found[op] = made[moved_by]
     return found
 
 
-def _factor(moves: Sequence[tuple[SSAValue, SSAValue, float]], body: Block) -> SSAValue:
-    """`exp` of the sum of `degree * (old - new)`."""
+def _factor(
+    moves: Sequence[tuple[SSAValue, SSAValue, Rescale]], body: Block
+) -> SSAValue:
+    """The power with the sum of `degree * (old - new)`, of 2 if all are."""
 
     def add(op: Operator) -> SSAValue:
         body.add_op(op)
         return op.results[0]
 
+    binary = all(rescale.binary for _, _, rescale in moves)
     terms: list[SSAValue] = []
-    for old, new, degree in moves:
+    for old, new, rescale in moves:
         moved = add(Sub(old, new))
+        degree = float(rescale.degree)
+        if rescale.binary and not binary:
+            degree *= log(2)
         if degree != 1:
             scalar = TensorType([], f32)
             moved = add(Mul(moved, add(Constant(result_type=scalar, value=degree))))
@@ -160,6 +170,6 @@ def _factor(moves: Sequence[tuple[SSAValue, SSAValue, float]], body: Block) -> S
     exponent = terms[0]
     for term in terms[1:]:
         exponent = add(Add(exponent, term))
-    factor = add(Exp(exponent))
+    factor = add(Exp2(exponent) if binary else Exp(exponent))
     factor.name_hint = "rescale"
     return factor

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from cleave.dialects.algebra.elementwise import Exp, Exp2
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim, evaluate, names_of, parse_dim_text
 from cleave.dialects.itgraph import LoopOp, PlanOp
 from cleave.lowering.numpy_algebra import execute_graph
@@ -194,6 +196,35 @@ def test_a_square_is_rescaled_twice(parse_ir: ParseIR):
     result = Scheduled(graph, plan)
     (loop,) = result.loops
     assert [state.kind for state in loop.states] == ["carry", "sum", "sum"]
+    result.require_equal()
+
+
+@pytest.mark.parametrize(
+    ("exponentials", "rescaling"),
+    [
+        ("%p = algebra.exp %d", Exp),
+        ("%p = algebra.exp2 %d", Exp2),
+        (
+            "%p1 = algebra.exp %d\n  %r2 = algebra.reference %s0 dim 1\n"
+            "  %d2 = algebra.sub %s0, %r2\n  %p2 = algebra.exp2 %d2\n"
+            "  %p = algebra.mul %p1, %p2",
+            Exp,
+        ),
+    ],
+    ids=["exp", "exp2", "both"],
+)
+def test_sums_are_rescaled_by_powers_of_what_the_terms_are(
+    parse_ir: ParseIR, exponentials: str, rescaling: type[Operator]
+):
+    text = ATTENTION.format(m=64, n=96, mask=MASKS["causal"]).replace(
+        "%p = algebra.exp %d", exponentials
+    )
+    graph = cast(GraphOp, parse_ir(text).body.block.first_op)
+    plan = schedule_reductions(schedule_blocks(graph, {"M": 32}), {"L": 16})
+    result = Scheduled(graph, plan)
+    (loop,) = result.loops
+    factors = {type(c.rescale.owner) for c in loop.contributions if c.rescale}
+    assert factors == {rescaling}
     result.require_equal()
 
 
