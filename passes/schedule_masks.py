@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import cast
 
 from xdsl.context import Context
@@ -146,12 +147,21 @@ def start_longest_first(kernel: KernelOp) -> None:
 
 
 def _grows(loop: LoopOp, over: Range, kernel: KernelOp) -> bool:
-    """Whether a loop has more iterations at the last value of an iterator than at 0."""
+    """
+    Whether a loop has more iterations at the last value of an iterator than at 0, for
+    the first and the last values of the kernel's others, and never fewer.
+    """
     facts = facts_at(kernel)
-    last = facts.resolve(over.hi) - 1
-    counts: list[Dim] = []
-    for value in (0, last):
-        extent = substitute(loop.range.extent, {over.iterator: value})
-        counts.append(facts.resolve(extent))
-    first, final = counts
-    return isinstance(first, int) and isinstance(final, int) and final > first
+    names = {*names_of(loop.range.extent)}
+    others = [r for r in kernel.ranges if r is not over and r.iterator in names]
+    grown: set[bool] = set()
+    for ends in product(*((0, facts.resolve(r.hi) - 1) for r in others)):
+        values = {r.iterator: end for r, end in zip(others, ends, strict=True)}
+        first, final = (
+            facts.resolve(substitute(loop.range.extent, {**values, over.iterator: end}))
+            for end in (0, facts.resolve(over.hi) - 1)
+        )
+        if not isinstance(first, int) or not isinstance(final, int) or final < first:
+            return False
+        grown.add(final > first)
+    return True in grown

@@ -483,6 +483,8 @@ class Select(Elementwise):
 
     def clear_when(self) -> Sequence[Dim] | None:
         mask = self.condition.owner
+        while isinstance(mask, Operator) and mask.IS_VIEW:
+            mask = mask.operands[0].owner
         return mask.whole_when() if isinstance(mask, Mask) else None
 
 

@@ -4,6 +4,7 @@ Rows that see nothing in whole tiles or parts, executed from the TileLang text.
 Their exponents are differences of equal huge numbers, which have to be 0.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -84,6 +85,7 @@ SPLIT_PASSES = [
     "sink-scales",
     'schedule-blocks{tile="M=32"}',
     'schedule-reductions{tile="L=16" only=attention_split}',
+    "schedule-masks",
     "compose-plans",
     "plan-memory",
 ]
@@ -167,6 +169,27 @@ def test_rows_hidden_in_whole_parts(
     assert emitted.returncode == 0, emitted.stderr
     safe = cleave_opt(SPLIT, "-p", "stabilize-exp").stdout
     inputs = random_inputs(added_bias(seen_keys(), hidden))
+    require_right(emitted.stdout, graph_in(parse_ir(safe)), inputs, tmp_path)
+
+
+@pytest.mark.parametrize("mask", ["causal diagonal 31", "window diagonal 63 size 20"])
+def test_masks_that_hide_whole_parts(
+    parse_ir: ParseIR, cleave_opt: CleaveOpt, mask: str, tmp_path: Path
+):
+    """And leave others whole, whose tiles then have no code for them."""
+    text = SPLIT.replace(
+        "%e = algebra.add %scaled, %xs",
+        f"""%mask = algebra.{mask} : !algebra.tensor<[M, L], i1>
+  %seen = algebra.split %mask dim 1 count s
+  %hidden = algebra.constant -inf : !algebra.tensor<[], f32>
+  %biased = algebra.add %scaled, %xs
+  %e = algebra.select %seen, %biased, %hidden""",
+    )
+    emitted = cleave_opt(text, "-p", ",".join(SPLIT_PASSES), "-t", "tilelang")
+    assert emitted.returncode == 0, emitted.stderr
+    assert re.search(r"if .* <= 0.*:\n.*\n.*T.Select", emitted.stdout)
+    safe = cleave_opt(text, "-p", "stabilize-exp").stdout
+    inputs = random_inputs(added_bias(np.ones_like(seen_keys()), "0"))
     require_right(emitted.stdout, graph_in(parse_ir(safe)), inputs, tmp_path)
 
 

@@ -32,6 +32,41 @@ algebra.graph @window [M, L] where [M = 256, L = 256]
 
 // -----
 
+// A part of a mask is looked through: only tiles that the diagonal crosses are masked.
+// CHECK-LABEL: itgraph.plan @split_causal
+// CHECK: descending = ["i_M"]
+// CHECK: itgraph.loop (i_L = 0 to min((i_M * BM - i_s * (L floordiv s) + BM + L - M) ceildiv BL, (L floordiv s) ceildiv BL))
+// CHECK: %seen = algebra.reshape %mask to [1, BM, BL]
+// CHECK: algebra.select %seen, %{{.*}}, %zero {guarded}
+algebra.graph @split_causal [M, L, s] where [M = 256, L = 512, s = 2, s | L]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[s, M, 1], f32>) {
+  %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+  %mask = algebra.causal diagonal L - M : !algebra.tensor<[M, L], i1>
+  %seen = algebra.split %mask dim 1 count s
+  %xs = algebra.split %x dim 1 count s
+  %y = algebra.select %seen, %xs, %zero
+  %o = algebra.reduce_sum %y dim 2
+  algebra.return %o
+}
+
+// -----
+
+// CHECK-LABEL: itgraph.plan @split_window
+// CHECK: %seen = algebra.reshape %mask to [1, BM, BL]
+// CHECK: algebra.select %seen, %{{.*}}, %zero {guarded}
+algebra.graph @split_window [M, L, s] where [M = 256, L = 512, s = 2, s | L]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[s, M, 1], f32>) {
+  %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+  %mask = algebra.window diagonal L - M size 200 : !algebra.tensor<[M, L], i1>
+  %seen = algebra.split %mask dim 1 count s
+  %xs = algebra.split %x dim 1 count s
+  %y = algebra.select %seen, %xs, %zero
+  %o = algebra.reduce_sum %y dim 2
+  algebra.return %o
+}
+
+// -----
+
 // The first 156 rows see nothing, but their threadblocks visit one tile.
 // CHECK-LABEL: itgraph.plan @nothing
 // CHECK: itgraph.loop (i_L = 0 to max((i_M * BM + BM + L - M) ceildiv BL, 1))
