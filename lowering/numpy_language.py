@@ -185,7 +185,7 @@ class Language:
         return _Block(self.block)
 
     import_source = annotate_layout = use_swizzle = staticmethod(nothing)
-    annotate_min_blocks_per_sm = staticmethod(nothing)
+    annotate_min_blocks_per_sm = address_of = staticmethod(nothing)
     annotate_producer_reg_dealloc = annotate_consumer_reg_alloc = staticmethod(nothing)
 
     # Loops
@@ -283,5 +283,6 @@ class Language:
 _EXTERNAL: Mapping[str, Callable[..., Any]] = {
     "cleave_exp2": np.exp2,
     "__fmul_rn": np.multiply,
+    "cleave_reads_done": nothing,
 }
 """What the module, or CUDA, defines in CUDA."""

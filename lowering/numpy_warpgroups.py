@@ -17,7 +17,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from cleave.lowering.numpy_algebra import ExecutionError
-from cleave.lowering.numpy_language import Language, Region, Tile, nothing
+from cleave.lowering.numpy_language import (
+    Array,
+    Language,
+    Region,
+    Tile,
+    nothing,
+    poisoned,
+)
 
 Priority: TypeAlias = Literal["loads", "computation"]
 """Which part of a threadblock runs where both could."""
@@ -59,6 +66,8 @@ class _Part:
     blocked_by: Callable[[], bool] | None = None
     """Whether what it waits for has happened."""
     is_done: bool = False
+    reads: list[Array] = field(default_factory=list[Array])
+    """Buffers in SMEM that its threads have read since the last fence."""
     matmuls: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     stores: list[tuple[Tile | Region, Tile | Region]] = field(
         default_factory=list[tuple[Tile | Region, Tile | Region]]
@@ -76,6 +85,8 @@ class _Threadblock:
     parts: Sequence[_Part]
     """In order of priority."""
     shared: list[Any] = field(default_factory=list[Any])
+    loaded: list[Array] = field(default_factory=list[Array])
+    """Buffers in SMEM that bulk copies have written."""
     error: BaseException | None = None
 
     def __post_init__(self) -> None:
@@ -130,6 +141,19 @@ class _Threadblock:
             raise ExecutionError("the threadblock has failed")
 
 
+@dataclass(frozen=True, eq=False)
+class _SharedTile(Tile):
+    """A buffer in SMEM; elements of it are read by threads."""
+
+    reads: Callable[[], list[Array]]
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        if not isinstance(found, Region):
+            self.reads().append(self.base)
+        return found
+
+
 class WarpgroupLanguage(Language):
     """The language with barriers, asynchronous copies and matmuls."""
 
@@ -179,9 +203,7 @@ class WarpgroupLanguage(Language):
         return shared[part.allocations - 1]
 
     def alloc_shared(self, shape: Sequence[int], dtype: str) -> Tile:
-        return self._once(
-            lambda: super(WarpgroupLanguage, self).alloc_shared(shape, dtype)
-        )
+        return self._once(lambda: _SharedTile(poisoned(shape, dtype), self._reads))
 
     def alloc_fragment(self, shape: Sequence[int], dtype: str) -> Tile:
         return super().alloc_shared(shape, dtype)
@@ -191,9 +213,18 @@ class WarpgroupLanguage(Language):
 
     alloc_var = staticmethod(nothing)
 
+    def _reads(self) -> list[Array]:
+        return [] if self.own.part is None else self._part.reads
+
     # Synchronization
 
+    def fence_proxy_async(self) -> None:
+        self._part.reads.clear()
+
     def barrier_arrive(self, barrier: Barrier) -> None:
+        loaded = {id(buffer) for buffer in self._turns.loaded}
+        if any(id(buffer) in loaded for buffer in self._part.reads):
+            raise ExecutionError("threads let go of a tile that they may still read")
         barrier.arrive(self._part.threads)
         self._turns.pass_on(self._part)
 
@@ -209,8 +240,7 @@ class WarpgroupLanguage(Language):
         assert self.threadblock is not None
         return self.threadblock
 
-    sync_threads = fence_proxy_async = staticmethod(nothing)
-    warpgroup_fence_operand = staticmethod(nothing)
+    sync_threads = warpgroup_fence_operand = staticmethod(nothing)
     dec_max_nreg = inc_max_nreg = staticmethod(nothing)
 
     # What is asynchronous
@@ -222,6 +252,7 @@ class WarpgroupLanguage(Language):
         barrier: Barrier | None = None,
     ) -> None:
         if barrier is not None:
+            self._turns.loaded.append(target.base)
             target.write(source.read())
         else:
             self._part.stores.append((source, target))

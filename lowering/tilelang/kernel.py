@@ -25,6 +25,7 @@ from cleave.lowering.hardware import Hardware
 from cleave.lowering.plan import PassConfig, Requirement
 from cleave.lowering.tilelang.body import Body, Place
 from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
+from cleave.lowering.tilelang.externals import called
 from cleave.lowering.tilelang.text import EmissionError, Names, indented
 
 
@@ -197,8 +198,8 @@ class KernelEmitter:
         """The `T.prim_func` with its launch and the statements inside of that."""
         signature = [f"{p.name}: {self._tensor_type(p)}," for p in self.parameters]
         statements = [*inside]
-        if any("exp2(" in line for line in self.macros):
-            statements.insert(0, "T.import_source(EXP2)")
+        if sources := [external.constant for external in called(self.macros)]:
+            statements.insert(0, f"T.import_source({' + '.join(sources)})")
         return [
             "@T.prim_func",
             "def kernel(",

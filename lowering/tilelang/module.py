@@ -18,28 +18,12 @@ from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.itgraph.tmap import names_in
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.hardware import Hardware, hardware_for_arch
+from cleave.lowering.tilelang.externals import called
 from cleave.lowering.tilelang.forms import form_of
 from cleave.lowering.tilelang.kernel import EmissionContext, KernelText
 from cleave.lowering.tilelang.text import EmissionError, Names, literal_lines
 
 FAST_MATH = "tl.enable_fast_math"
-EXP2_CALL = "exp2("
-EXP2_LINES = '''\
-EXP2 = """
-__device__ __forceinline__ float cleave_exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-"""
-
-
-def exp2(x):
-    return T.call_extern("float32", "cleave_exp2", x)'''.splitlines()
-"""
-The exponential of the special-function units: within 2 ulp, and 0 below 2 ** -126,
-where `exp2f` takes several instructions more to get denormal results right.
-"""
 
 
 def emit_module(plan: PlanOp, fast_math: bool = False, arch: str = "sm_90a") -> str:
@@ -99,8 +83,8 @@ class _ModuleEmitter:
             *literal,
         ]
         lines = [line for text in texts.values() for line in text.lines]
-        if any(EXP2_CALL in line for line in lines):
-            parts += ["", "", *EXP2_LINES]
+        for external in called(lines):
+            parts += ["", "", *external.lines]
         for text in texts.values():
             parts += ["", "", *text.lines]
         return "\n".join(parts) + "\n"

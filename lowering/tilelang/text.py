@@ -105,7 +105,7 @@ class Names:
 
     taken: set[str] = field(
         default_factory=lambda: {
-            *("T", "tilelang", "PLAN", "EXP2", "exp2"),
+            *("T", "tilelang", "PLAN", "EXP2", "exp2", "READS_DONE", "reads_done"),
             *VARIABLES,
             *COUNTERS,
         }

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from bench.attention_cases import AttentionKernel
+from bench.attention_check import program_of
 from cleave.lowering import cuda, toolchain
 from cleave.lowering.built_plan import BuiltPlan, BuiltPlanError, load_built
 from cleave.lowering.cuda import LoweringError, build, lower
@@ -51,6 +53,22 @@ def test_cuda_text_and_launch_without_nvcc(monkeypatch: pytest.MonkeyPatch) -> N
     # Two consumer warpgroups and a producer; three stages and the output tile.
     assert launch.threads == 384
     assert launch.dynamic_smem_bytes == (3 * 2 * 128 * 64 + 128 * 128) * 2
+
+
+def test_reads_of_a_tile_are_fenced_before_the_next_one_may_be_loaded(
+    tmp_path: Path,
+) -> None:
+    sizes = {"N": 2, "G": 1, "M": 256, "L": 256}
+    biased = AttentionKernel("f16", "bias", 64, 64)
+    path = tmp_path / "biased.py"
+    source = program_of(biased, sizes).source(fast_math=False)
+    path.write_text(source, encoding="utf-8")
+    (kernel,) = lower(load_generated(path), H200.arch)
+    lines = [line.strip() for line in kernel.cuda.splitlines()]
+    calls = [n for n, line in enumerate(lines) if line.startswith("cleave_reads_done(")]
+    assert calls
+    for call in calls:
+        assert lines[call + 1].endswith(".arrive();")
 
 
 @needs_nvcc

@@ -45,10 +45,15 @@ class PipelinedForm(KernelForm):
         }
 
     def emit(self, kernel: KernelOp, context: EmissionContext) -> KernelText:
-        emitter = PipelinedEmitter(kernel, context)
-        lines = emitter.lines()
         specialization = _specialization(kernel)
         required = _required_instructions(kernel, context.facts, specialization)
+        emitter = PipelinedEmitter(
+            kernel,
+            context,
+            divides_warps=specialization != "none",
+            uses_wgmma="wgmma" in required,
+        )
+        lines = emitter.lines()
         return KernelText(
             context.function,
             emitter.parameters,

@@ -8,7 +8,9 @@ loops, and slices. The function's `T.prim_func` is the wrap of the parallel leve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects.builtin import StringAttr
@@ -37,6 +39,10 @@ CONSUMER_REGISTERS = 232
 class PipelinedEmitter(KernelEmitter):
     """Writes one kernel in the form `pipelined`."""
 
+    divides_warps: bool = True
+    """Whether some warps load for the others."""
+    uses_wgmma: bool = True
+    """Whether the tensor cores read SMEM themselves."""
     levels: int = 0
     """How many levels have been numbered."""
     loads_in_bulk: bool = False
@@ -70,6 +76,8 @@ class PipelinedEmitter(KernelEmitter):
                 self._store(text)
             else:
                 body.emit(cast(Operator, op))
+        if isinstance(level, LoopOp) and self.divides_warps:
+            text.end_reads(self.uses_wgmma)
         self._iter_macro(level, text)
         return text
 
@@ -89,6 +97,7 @@ class PipelinedEmitter(KernelEmitter):
         options = self._copy_options(place, buffer)
         if memory.space == "smem" and not options:
             self.loads_in_bulk = True
+            text.loaded_in_bulk.append(buffer)
         text.body.lines.append(f"T.copy({slice_name}, {buffer.name}{options})")
 
     def _inner_loop(self, loop: LoopOp, body: Body) -> None:
@@ -212,6 +221,23 @@ class _LevelText:
     number: int
     body: Body
     slices: dict[str, GlobalTile]
+    loaded_in_bulk: list[Buffer] = field(default_factory=list[Buffer])
+    """Tiles in SMEM that TMA can load."""
+
+    def end_reads(self, uses_wgmma: bool) -> None:
+        """Say that a tile is read, behind the last statement in which threads do so."""
+        statements = _statements(self.body.lines)
+        for buffer in self.loaded_in_bulk:
+            first = ", ".join("0" * len(buffer.kept)) or "0"
+            readers = [
+                number
+                for number, statement in enumerate(statements)
+                if _reads(statement, buffer.name, uses_wgmma)
+            ]
+            if readers:
+                done = f"reads_done({buffer.name}[{first}])"
+                statements.insert(readers[-1] + 1, [done])
+        self.body.lines = [line for lines in statements for line in lines]
 
     @property
     def _others(self) -> list[str]:
@@ -224,3 +250,24 @@ class _LevelText:
     def iter_args(self, spelling: Spelling) -> list[str]:
         slices = [tile.slice(spelling) for tile in self.slices.values()]
         return [*slices, *self._others]
+
+
+def _statements(lines: Sequence[str]) -> list[list[str]]:
+    """Each statement's lines."""
+    statements: list[list[str]] = []
+    for line in lines:
+        if statements and (line.startswith((" ", ")")) or not line):
+            statements[-1].append(line)
+        else:
+            statements.append([line])
+    return statements
+
+
+def _reads(statement: Sequence[str], tile: str, uses_wgmma: bool) -> bool:
+    """Whether threads read a tile, or an inner loop that is given it may do so."""
+    first = statement[0]
+    is_asynchronous = first.startswith("T.gemm(") and uses_wgmma
+    is_load = re.match(rf"T\.copy\(.*, {tile}\b", first) is not None
+    if is_asynchronous or is_load:
+        return False
+    return any(re.search(rf"\b{tile}\b", line) for line in statement)

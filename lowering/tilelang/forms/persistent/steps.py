@@ -31,7 +31,7 @@ class StepEmitter(KernelEmitter):
         self.structure = structure
         self.threads = kernel.threads.value.data if kernel.threads else WARPGROUP
         self.stages = kernel.stages.value.data if kernel.stages else 2
-        known = {"T", "tilelang", "exp2", *context.symbol_names.values()}
+        known = {"T", "tilelang", "exp2", "reads_done", *context.symbol_names.values()}
         self.macro = Macros(known, self.macros)
         self.full = [self.names.fresh(f"full_{level}") for level in (0, 1)]
         self.empty = [self.names.fresh(f"empty_{level}") for level in (0, 1)]
@@ -66,15 +66,19 @@ class StepEmitter(KernelEmitter):
             *load,
             f"T.barrier_arrive({full}[stage])",
         ]
+        # TMA, which loads the next tile, does not wait for reads by threads.
+        read = ["T.fence_proxy_async()"] if self.structure.statistics else []
         consume = [
             f"T.barrier_wait({full}[stage], step // stages % 2)",
             *step,
             f"if {iterator} > {lo}:",
             f"    T.wait_wgmma({len(self.structure.matmuls)})",
+            *indented(read),
             f"    T.barrier_arrive({empty}[(step - 1) % stages])",
         ]
         end = [
             "T.wait_wgmma(0)",
+            *read,
             f"T.barrier_arrive({empty}[(first + steps - 1) % stages])",
             *map(self._fence, self.structure.accumulators),
         ]

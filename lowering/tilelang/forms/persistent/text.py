@@ -130,6 +130,8 @@ class PersistentEmitter(StepEmitter):
             else:
                 body.lines += self.stores.direct(body.buffer_of(value), target)
         if self.structure.beside:
+            # TMA, which loads the next tile, does not wait for reads by threads.
+            body.lines.append("T.fence_proxy_async()")
             body.lines.append(f"T.barrier_arrive({self.empty[0]}[0])")
         return self.macro.add(
             "iter_0", "What the consumers do with a tile.", body.lines

@@ -144,6 +144,7 @@ def kernel_0():
             shifted_2,
             shifted[i_B, i_M * BM : (i_M + 1) * BM, i_N * BN : (i_N + 1) * BN],
         )
+        T.fence_proxy_async()
         T.barrier_arrive(empty_0[0])
 
     # The producer: loads for every tile of this threadblock.

@@ -91,8 +91,10 @@ def kernel_0():
             iter_1(tx, stage, tw, y, i_K, squares, sum)
             if i_K > 0:
                 T.wait_wgmma(1)
+                T.fence_proxy_async()
                 T.barrier_arrive(empty_1[(step - 1) % stages])
         T.wait_wgmma(0)
+        T.fence_proxy_async()
         T.barrier_arrive(empty_1[(first + steps - 1) % stages])
         T.warpgroup_fence_operand(y, num_regs=BM * BN // 256)
 

@@ -34,6 +34,19 @@ PLAN = {
 }
 
 
+READS_DONE = """
+// Ends the reads of a tile: TMA, which loads the next one, does not wait for them.
+__device__ __forceinline__ void cleave_reads_done(const void* tile) {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+"""
+
+
+def reads_done(element):
+    first = T.address_of(element)
+    return T.call_extern("handle", "cleave_reads_done", first)
+
+
 def kernel_0():
     # One step over i_K.
     @T.macro
@@ -42,6 +55,7 @@ def kernel_0():
         T.copy(g_tw, tw)
         for i, j in T.Parallel(BM, BK):
             squares[i, j] = T.cast(tx[i, j], "float32") * T.cast(tx[i, j], "float32")
+        reads_done(tx[0, 0])
         T.reduce_sum(squares, sum, dim=1, clear=False)
         T.gemm(tx, tw, y, policy=T.GemmWarpPolicy.FullRow)
 
@@ -78,6 +92,7 @@ def kernel_0():
         o: T.Tensor((M, N), "float16"),
     ):
         with T.Kernel(T.ceildiv(N, BN), T.ceildiv(M, BM), threads=256) as (i_N, i_M):
+            T.import_source(READS_DONE)
             sum = T.alloc_fragment((BM,), "float32")
             y = T.alloc_fragment((BM, BN), "float32")
             rms = T.alloc_fragment((BM,), "float32")
