@@ -52,6 +52,9 @@ class Body:
     """Where each value is that has a place of its own; shared by all levels."""
     matmul: Mapping[str, str] = field(default_factory=dict[str, str])
     """How a kernel form wants matmuls written (`Matmul.emit_tile`)."""
+    columns: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
+    """For states that are sums over a dim which warpgroups divide: what each thread has
+    of them, so that threads meet once behind the loop and not in each iteration."""
     lines: list[str] = field(default_factory=list[str])
     allocations: list[Buffer] = field(default_factory=list[Buffer])
     uses: dict[str, None] = field(default_factory=dict[str, None])
@@ -244,15 +247,40 @@ class Body:
         loop = cast(LoopOp, self.block.parent_op())
         index = [c.value for c in loop.contributions].index(op.results[0])
         state = loop.state_arguments[index]
+        if (columns := self.columns.get(state)) is not None:
+            self._accumulate_columns(op, contribution, columns)
+            self.places[op.results[0]] = self.places[state]
+            return
         target = self.buffer_of(state)
         if contribution.rescale is not None:
-            positions = self._positions_over(target)
-            scale = self.buffer_of(contribution.rescale).at(positions)
-            rescaled = f"{target.at(positions)} * {grouped(scale)}"
-            self.lines += self.parallel(target, f"{target.at(positions)} = {rescaled}")
+            self._rescale(target, contribution.rescale)
         operands = [self.buffer_of(operand) for operand in op.operands]
         self._whole_tile(op, operands, target, accumulate=True)
         self.places[op.results[0]] = target
+
+    def _rescale(self, target: Buffer, rescale: SSAValue) -> None:
+        positions = self._positions_over(target)
+        scale = self.buffer_of(rescale).at(positions)
+        rescaled = f"{target.at(positions)} * {grouped(scale)}"
+        self.lines += self.parallel(target, f"{target.at(positions)} = {rescaled}")
+
+    def _accumulate_columns(
+        self, op: Operator, contribution: Contribution, columns: Buffer
+    ) -> None:
+        """Add a tile to what is left of those before, element by element."""
+        positions = self._positions_over(columns)
+        held = columns.at(positions)
+        total = held
+        if contribution.rescale is not None:
+            scale = self.buffer_of(contribution.rescale).at(positions)
+            total = f"{held} * {scale}"
+        value = self.buffer_of(op.operands[0]).at(positions)
+        self.lines += self.parallel(columns, f"{held} = {total} + {value}")
+
+    def sum_columns(self, op: Operator, columns: Buffer, target: Buffer) -> None:
+        """Behind a loop: what its reduction gives for all its tiles."""
+        self.uses[columns.name] = None
+        self._whole_tile(op, [columns], target, accumulate=False)
 
     def _combined_into(self, op: Operator) -> Buffer | None:
         """
@@ -281,18 +309,22 @@ class Body:
     def finish(self, last: NextOp) -> None:
         """Hand over what the iteration gives to each state."""
         loop = cast(LoopOp, self.block.parent_op())
-        targets = [self.buffer_of(argument) for argument in loop.state_arguments]
+        # What reductions have added to their states is there already.
+        given = [
+            (argument, state, contribution)
+            for argument, state, contribution in zip(
+                loop.state_arguments, loop.states, last.contributions, strict=True
+            )
+            if self.places.get(contribution.value) != self.places[argument]
+        ]
         if any(state.kind == "carry" for state in loop.states):
             # The states change all at once: what is computed from one comes first.
-            for given in last.contributions:
-                self._hold(given.value, loop)
-                if given.rescale is not None:
-                    self._hold(given.rescale, loop)
-        for target, state, given in zip(
-            targets, loop.states, last.contributions, strict=True
-        ):
-            if self.places.get(given.value) != target:
-                self._update(target, state, given)
+            for _, _, contribution in given:
+                self._hold(contribution.value, loop)
+                if contribution.rescale is not None:
+                    self._hold(contribution.rescale, loop)
+        for argument, state, contribution in given:
+            self._update(self.buffer_of(argument), state, contribution)
 
     def _hold(self, value: SSAValue, loop: LoopOp) -> None:
         """Give a value a buffer that no state of the loop changes."""

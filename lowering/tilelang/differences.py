@@ -13,7 +13,7 @@ from math import isinf
 from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.constants import constant_value
-from cleave.dialects.algebra.elementwise import Div, Mul, Select, Sub, Tanh
+from cleave.dialects.algebra.elementwise import Add, Div, Mul, Select, Sub, Tanh
 from cleave.dialects.algebra.emission import Terms
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.facts import Facts
@@ -65,6 +65,8 @@ def _is_moderate(value: SSAValue, facts: Facts) -> bool:
         return any(_is_finite(b, facts) and _is_moderate(a, facts) for a, b in pairs)
     if isinstance(op, Div):
         return _is_finite(op.rhs, facts) and _is_moderate(op.lhs, facts)
+    if isinstance(op, Add | Sub):
+        return _is_moderate(op.lhs, facts) and _is_moderate(op.rhs, facts)
     if isinstance(op, Select):
         pairs = [(op.lhs, op.rhs), (op.rhs, op.lhs)]
         return any(_is_infinite(b, facts) and _is_moderate(a, facts) for a, b in pairs)

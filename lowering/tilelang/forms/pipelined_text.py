@@ -8,14 +8,13 @@ loops, and slices. The function's `T.prim_func` is the wrap of the parallel leve
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, f32
 from xdsl.ir import SSAValue
 
+from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
 from cleave.dialects.itgraph.level import Level, memory_of
@@ -23,9 +22,11 @@ from cleave.dialects.itgraph.loop import LoopOp, NextOp
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.tmap import TMap
+from cleave.dialects.tensor import TensorType
 from cleave.lowering.tilelang.body import Body
-from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
+from cleave.lowering.tilelang.buffers import Buffer, GlobalTile
 from cleave.lowering.tilelang.forms.grid import descending, grid_of
+from cleave.lowering.tilelang.forms.level_text import LevelText
 from cleave.lowering.tilelang.kernel import KernelEmitter
 from cleave.lowering.tilelang.text import EmissionError, call_lines, indented
 
@@ -53,14 +54,21 @@ class PipelinedEmitter(KernelEmitter):
 
     # Levels
 
-    def _level(self, level: Level) -> _LevelText:
+    def _level(
+        self, level: Level, columns: dict[SSAValue, Buffer] | None = None
+    ) -> LevelText:
         """The iter macro of a level (and all of its inner levels), and its slices."""
         number = self.levels
         self.levels += 1
         body = Body(
-            level.body.block, self.spelling, self.names, self.warps, self.places
+            level.body.block,
+            self.spelling,
+            self.names,
+            self.warps,
+            self.places,
+            columns=columns or {},
         )
-        text = _LevelText(number, body, {})
+        text = LevelText(number, body, {})
         for argument, view in zip(level.view_arguments, level.views, strict=True):
             if view.gathers:
                 raise EmissionError(
@@ -82,7 +90,7 @@ class PipelinedEmitter(KernelEmitter):
         return text
 
     def _open_view(
-        self, argument: SSAValue, source: SSAValue, tmap: TMap, text: _LevelText
+        self, argument: SSAValue, source: SSAValue, tmap: TMap, text: LevelText
     ) -> None:
         """Load a view, or make it a part of what its source already is."""
         place = self.view(argument, source, tmap)
@@ -103,19 +111,58 @@ class PipelinedEmitter(KernelEmitter):
     def _inner_loop(self, loop: LoopOp, body: Body) -> None:
         if loop.lets:
             raise EmissionError("'itgraph.loop' op: lets have no TileLang form yet")
-        for state, argument, result in zip(
-            loop.states, loop.state_arguments, loop.results, strict=True
+        columns: dict[SSAValue, tuple[Operator, Buffer]] = {}
+        for index, (state, argument, result) in enumerate(
+            zip(loop.states, loop.state_arguments, loop.results, strict=True)
         ):
             memory = memory_of(argument) or Memory("rmem", "linear")
-            buffer = self.initialized(state.initial, result, memory, body)
+            if (reduction := self._summed_by_columns(loop, index)) is not None:
+                buffer = body.new_buffer(result, memory)
+                columns[argument] = reduction, self._columns(reduction, buffer, body)
+            else:
+                buffer = self.initialized(state.initial, result, memory, body)
             self.places[argument] = self.places[result] = buffer
-        text = self._level(loop)
+        text = self._level(loop, {state: held for state, (_, held) in columns.items()})
         params = self._wrap_macro(loop, text)
         for name in params:
             body.uses[name] = None
         body.lines += call_lines(f"wrap_{text.number}(", params)
+        for state, (reduction, held) in columns.items():
+            body.sum_columns(reduction, held, cast(Buffer, self.places[state]))
 
-    def _store(self, text: _LevelText) -> None:
+    def _summed_by_columns(self, loop: LoopOp, index: int) -> Operator | None:
+        """
+        The reduction that gives a state its sum, over a dim that warpgroups divide: to
+        add up a row they would meet in each iteration.
+        """
+        state, given = loop.states[index], loop.contributions[index].value
+        op = given.owner
+        if self.warps != "columns" or state.kind != "sum":
+            return None
+        if not isinstance(op, Operator) or op.REDUCTION != "sum" or op.ON_TENSOR_CORES:
+            return None
+        (operand,) = op.operands
+        type_ = cast(TensorType, operand.type)
+        is_divided = op.params["dim"] in self.spelling.kept(type_.dims)[-1:]
+        is_computed = isinstance(operand.owner, Operator) and type_.element_type == f32
+        first = state.initial.owner
+        starts_empty = isinstance(first, Constant) and first.params["value"] == 0
+        if is_divided and is_computed and starts_empty and given.has_one_use():
+            return op
+        return None
+
+    def _columns(self, reduction: Operator, target: Buffer, body: Body) -> Buffer:
+        """A buffer of zeros like the tiles that a reduction is given."""
+        dims = cast(TensorType, reduction.operands[0].type).dims
+        name = self.names.fresh(f"{target.name}_columns")
+        memory = Memory("rmem", "fragment")
+        held = Buffer(name, dims, self.spelling.kept(dims), f32, memory)
+        body.allocations.append(held)
+        body.uses[name] = None
+        body.lines.append(f"T.fill({name}, 0.0)")
+        return held
+
+    def _store(self, text: LevelText) -> None:
         for tile, target in self.output_tiles():
             slice_name = self.names.fresh(f"g_{target.tensor}")
             text.slices[slice_name] = target
@@ -132,7 +179,7 @@ class PipelinedEmitter(KernelEmitter):
 
     # Macros
 
-    def _iter_macro(self, level: Level, text: _LevelText) -> None:
+    def _iter_macro(self, level: Level, text: LevelText) -> None:
         params = text.iter_params
         over = ", ".join(level.own_names)
         is_kernel = isinstance(level, KernelOp)
@@ -145,7 +192,7 @@ class PipelinedEmitter(KernelEmitter):
             "",
         ]
 
-    def _wrap_macro(self, loop: LoopOp, text: _LevelText) -> list[str]:
+    def _wrap_macro(self, loop: LoopOp, text: LevelText) -> list[str]:
         """Write the wrap macro of a loop; its parameters."""
         range_ = loop.range
         spell = self.spelling
@@ -180,7 +227,7 @@ class PipelinedEmitter(KernelEmitter):
             return f"for {iterator} in T.Pipelined({bounds}, num_stages={stages}):"
         return f"for {iterator} in T.serial({bounds}):"
 
-    def _prim_func(self, text: _LevelText) -> list[str]:
+    def _prim_func(self, text: LevelText) -> list[str]:
         kernel = self.kernel
         l2_bytes = self.context.hardware.l2_bytes
         grid = grid_of(kernel, self.spelling, self.names, l2_bytes)
@@ -212,62 +259,3 @@ class PipelinedEmitter(KernelEmitter):
         threads = kernel.threads.value.data if kernel.threads else 0
         is_divided = planner == StringAttr("single-loop")
         return begins_late and is_divided and threads == COMPUTING_THREADS
-
-
-@dataclass
-class _LevelText:
-    """A level while it is written: its body and the slices that its iter is given."""
-
-    number: int
-    body: Body
-    slices: dict[str, GlobalTile]
-    loaded_in_bulk: list[Buffer] = field(default_factory=list[Buffer])
-    """Tiles in SMEM that TMA can load."""
-
-    def end_reads(self, uses_wgmma: bool) -> None:
-        """Say that a tile is read, behind the last statement in which threads do so."""
-        statements = _statements(self.body.lines)
-        for buffer in self.loaded_in_bulk:
-            first = ", ".join("0" * len(buffer.kept)) or "0"
-            readers = [
-                number
-                for number, statement in enumerate(statements)
-                if _reads(statement, buffer.name, uses_wgmma)
-            ]
-            if readers:
-                done = f"reads_done({buffer.name}[{first}])"
-                statements.insert(readers[-1] + 1, [done])
-        self.body.lines = [line for lines in statements for line in lines]
-
-    @property
-    def _others(self) -> list[str]:
-        return [name for name in self.body.uses if name not in self.slices]
-
-    @property
-    def iter_params(self) -> list[str]:
-        return [*self.slices, *self._others]
-
-    def iter_args(self, spelling: Spelling) -> list[str]:
-        slices = [tile.slice(spelling) for tile in self.slices.values()]
-        return [*slices, *self._others]
-
-
-def _statements(lines: Sequence[str]) -> list[list[str]]:
-    """Each statement's lines."""
-    statements: list[list[str]] = []
-    for line in lines:
-        if statements and (line.startswith((" ", ")")) or not line):
-            statements[-1].append(line)
-        else:
-            statements.append([line])
-    return statements
-
-
-def _reads(statement: Sequence[str], tile: str, uses_wgmma: bool) -> bool:
-    """Whether threads read a tile, or an inner loop that is given it may do so."""
-    first = statement[0]
-    is_asynchronous = first.startswith("T.gemm(") and uses_wgmma
-    is_load = re.match(rf"T\.copy\(.*, {tile}\b", first) is not None
-    if is_asynchronous or is_load:
-        return False
-    return any(re.search(rf"\b{tile}\b", line) for line in statement)
