@@ -62,6 +62,8 @@ class TileReduction:
     elements: Dim
     row: Dim
     """Elements that are reduced to one."""
+    inner: Dim
+    """Elements from one of them to the next."""
     in_fragment: bool
     """The tile lies as a matmul left it, a row in four threads of a warp."""
 

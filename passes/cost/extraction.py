@@ -27,6 +27,7 @@ from cleave.passes.cost.closed_forms import (
     Transfer,
     product,
 )
+from cleave.passes.cost.columns import summed_by_columns
 from cleave.passes.cost.liveness import is_number, register_points, shared_buffers
 from cleave.passes.cost.transfers import Extents, GlobalView, transfer
 
@@ -209,8 +210,19 @@ class _Work:
             self._issue(elements, op.INSTRUCTIONS)
         (extent,) = op.expression.reduced
         row = self.source.facts.resolve(extent)
-        if row != 1:
-            self.reductions.append(TileReduction(elements, row, in_fragment))
+        if row != 1 and not self._keeps_columns(op):
+            behind = self.source.resolved(operand)[op.params["dim"] + 1 :]
+            inner = product(behind)
+            self.reductions.append(TileReduction(elements, row, inner, in_fragment))
+
+    def _keeps_columns(self, op: Operator) -> bool:
+        """Whether the rows of this reduction are added up behind the loop."""
+        user = op.results[0].get_user_of_unique_use()
+        if not isinstance(user, NextOp):
+            return False
+        loop = cast(LoopOp, user.parent_op())
+        index = list(user.values).index(op.results[0])
+        return summed_by_columns(loop, index, self.source.resolved) is op
 
     def _add_copy(self, op: Copy) -> None:
         self.shared.append(self.source.elements(op.results[0]) * _width(op.results[0]))

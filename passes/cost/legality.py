@@ -16,6 +16,8 @@ COLUMNS = 16
 """Of a matmul that a warpgroup computes: multiples of 16 (odd multiples of 8 go wrong
 in TileLang, its issue 2593)."""
 WGMMA_COLUMNS = 256
+VECTOR_LANES = (4, 8)
+"""Elements that a thread takes at a time, at most; of float32 and of float16."""
 INSTRUCTION_REGISTERS = 26
 """What ptxas wants beside the accumulator of a single wgmma (its message C7602)."""
 
@@ -70,6 +72,37 @@ def tensor_core_rules(
             "which is launched with {limit}",
         )
     return rules
+
+
+def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
+    """
+    What TileLang 0.1.15 asks of tiles that it divides over threads by itself, which it
+    does where no tensor core says who has which element: each thread gets as many, in
+    vectors one after the other, and rows end where vectors of all threads do.
+    """
+    forms = at.forms
+    if forms.products:
+        return {}
+    uneven = broken = _never()
+    for tile in {tile for point in forms.points for tile, _ in point}:
+        elements = at(tile.elements)
+        if tile.spread == "all":
+            uneven = uneven | ((elements > threads) & (elements % threads != 0))
+    for reduction in (r for level in forms.level.walk() for r in level.reductions):
+        elements = at(reduction.elements)
+        row = at(reduction.row) * at(reduction.inner)
+        each = np.maximum(1, elements // threads).astype(np.int64)
+        for lanes in VECTOR_LANES:
+            span = threads * np.gcd(each, lanes)
+            fits = (row % span == 0) | (span % row == 0)
+            broken = broken | ((elements >= threads) & ~fits)
+        broken = broken | ((elements < threads) & (threads % row != 0))
+    return {
+        "layouts": Rule(
+            uneven, "a tile has more elements than threads, and no multiple of them"
+        ),
+        "rows": Rule(broken, "a reduced row does not end where vectors of threads do"),
+    }
 
 
 def launch_limits(

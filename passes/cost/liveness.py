@@ -9,7 +9,7 @@ registers a tile that dies where another is computed elementwise is overwritten.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -18,7 +18,6 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import GUARDED, Operator
-from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
 from cleave.dialects.itgraph.level import Level, memory_of
 from cleave.dialects.itgraph.loop import LoopOp, NextOp
@@ -31,9 +30,7 @@ from cleave.passes.cost.closed_forms import (
     SharedBuffer,
     product,
 )
-
-Dims = Callable[[SSAValue], tuple[Dim, ...]]
-"""The dims of a value's type, with bound symbols as numbers."""
+from cleave.passes.cost.columns import Dims, summed_by_columns
 
 
 def is_number(value: SSAValue) -> bool:
@@ -183,6 +180,7 @@ class _RegisterWalk:
             dead = {value for value in live if last.get(value, index) <= index}
             if isinstance(op, LoopOp):
                 through = self._count(live - set(op.initials))
+                self._keep_columns(op)
                 states = self._count(op.state_arguments)
                 self.block(op.body.block, around + through + states)
             # A matmul reads its operands while it writes its result; an elementwise
@@ -192,6 +190,13 @@ class _RegisterWalk:
             self._record(around + self._count(before))
             live = (live - dead) | born
             self._record(around + self._count(live))
+
+    def _keep_columns(self, loop: LoopOp) -> None:
+        for index, state in enumerate(loop.state_arguments):
+            reduction = summed_by_columns(loop, index, self.dims)
+            if reduction is not None:
+                elements = product(self.dims(reduction.operands[0]))
+                self.tiles[state] = RegisterTile(elements, _bytes(state), "all")
 
     def _takes_registers(self, value: SSAValue) -> bool:
         owner = value.owner

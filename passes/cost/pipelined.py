@@ -10,7 +10,11 @@ from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.closed_forms import KernelForms
 from cleave.passes.cost.evaluation import Evaluation
 from cleave.passes.cost.form import Launch, Limit, Rule, Specialization, Times
-from cleave.passes.cost.legality import launch_limits, tensor_core_rules
+from cleave.passes.cost.legality import (
+    launch_limits,
+    layout_rules,
+    tensor_core_rules,
+)
 from cleave.passes.cost.pipelined_resources import Launches, resources
 from cleave.passes.cost.pipelined_time import kernel_times
 from cleave.passes.cost.work import WARPGROUP
@@ -43,6 +47,7 @@ class PipelinedCost:
         used = resources(at, launches, hardware)
         return {
             **tensor_core_rules(at, chosen.warpgroups, used.launch_registers, hardware),
+            **layout_rules(at, chosen.threads),
             **launch_limits(at, chosen.stages, used.threads, hardware),
             "registers": Limit(
                 used.registers,

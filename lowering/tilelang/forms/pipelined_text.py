@@ -14,8 +14,8 @@ from typing import cast
 from xdsl.dialects.builtin import StringAttr, f32
 from xdsl.ir import SSAValue
 
-from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
 from cleave.dialects.itgraph.level import Level, memory_of
 from cleave.dialects.itgraph.loop import LoopOp, NextOp
@@ -29,6 +29,7 @@ from cleave.lowering.tilelang.forms.grid import descending, grid_of
 from cleave.lowering.tilelang.forms.level_text import LevelText
 from cleave.lowering.tilelang.kernel import KernelEmitter
 from cleave.lowering.tilelang.text import EmissionError, call_lines, indented
+from cleave.passes.cost.columns import summed_by_columns
 
 COMPUTING_THREADS = 256
 PRODUCER_REGISTERS = 40
@@ -116,7 +117,9 @@ class PipelinedEmitter(KernelEmitter):
             zip(loop.states, loop.state_arguments, loop.results, strict=True)
         ):
             memory = memory_of(argument) or Memory("rmem", "linear")
-            if (reduction := self._summed_by_columns(loop, index)) is not None:
+            if (
+                reduction := summed_by_columns(loop, index, self._resolved)
+            ) is not None:
                 buffer = body.new_buffer(result, memory)
                 columns[argument] = reduction, self._columns(reduction, buffer, body)
             else:
@@ -130,26 +133,9 @@ class PipelinedEmitter(KernelEmitter):
         for state, (reduction, held) in columns.items():
             body.sum_columns(reduction, held, cast(Buffer, self.places[state]))
 
-    def _summed_by_columns(self, loop: LoopOp, index: int) -> Operator | None:
-        """
-        The reduction that gives a state its sum, over a dim that warpgroups divide: to
-        add up a row they would meet in each iteration.
-        """
-        state, given = loop.states[index], loop.contributions[index].value
-        op = given.owner
-        if self.warps != "columns" or state.kind != "sum":
-            return None
-        if not isinstance(op, Operator) or op.REDUCTION != "sum" or op.ON_TENSOR_CORES:
-            return None
-        (operand,) = op.operands
-        type_ = cast(TensorType, operand.type)
-        is_divided = op.params["dim"] in self.spelling.kept(type_.dims)[-1:]
-        is_computed = isinstance(operand.owner, Operator) and type_.element_type == f32
-        first = state.initial.owner
-        starts_empty = isinstance(first, Constant) and first.params["value"] == 0
-        if is_divided and is_computed and starts_empty and given.has_one_use():
-            return op
-        return None
+    def _resolved(self, value: SSAValue) -> tuple[Dim, ...]:
+        dims = cast(TensorType, value.type).dims
+        return tuple(map(self.context.facts.resolve, dims))
 
     def _columns(self, reduction: Operator, target: Buffer, body: Body) -> Buffer:
         """A buffer of zeros like the tiles that a reduction is given."""
