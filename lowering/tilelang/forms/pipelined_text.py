@@ -14,6 +14,7 @@ from typing import cast
 from xdsl.dialects.builtin import StringAttr, f32
 from xdsl.ir import SSAValue
 
+from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
@@ -31,6 +32,7 @@ from cleave.lowering.tilelang.kernel import KernelEmitter
 from cleave.lowering.tilelang.text import EmissionError, call_lines, indented
 from cleave.passes.cost.columns import summed_by_columns
 
+WORD_BYTES = 4
 COMPUTING_THREADS = 256
 PRODUCER_REGISTERS = 40
 CONSUMER_REGISTERS = 232
@@ -209,9 +211,34 @@ class PipelinedEmitter(KernelEmitter):
         bounds = hi if lo == "0" else f"{lo}, {hi}"
         is_innermost = not any(isinstance(op, LoopOp) for op in loop.body.block.ops)
         stages = self.kernel.stages.value.data if self.kernel.stages else 0
-        if is_innermost and stages and loop.sources:
+        runs_ahead = is_innermost and stages > 0 and bool(loop.sources)
+        if runs_ahead and not self._loads_odd_rows(loop):
             return f"for {iterator} in T.Pipelined({bounds}, num_stages={stages}):"
         return f"for {iterator} in T.serial({bounds}):"
+
+    def _loads_odd_rows(self, loop: LoopOp) -> bool:
+        """
+        Whether a tile has rows that begin between words of 4 bytes, which TileLang
+        0.1.15 copies by `cp.async` all the same, and then refuses to, where a loop has
+        a pipeline; not in kernels with matmuls, whose copies it does not take to
+        vectors.
+        """
+        operators = (op for op in self.kernel.walk() if isinstance(op, Operator))
+        if any(op.ON_TENSOR_CORES for op in operators):
+            return False
+        tiles = (self.places.get(argument) for argument in loop.view_arguments)
+        return any(
+            isinstance(tile, Buffer)
+            and tile.memory.space == "smem"
+            and not self._has_whole_words(source)
+            for tile, source in zip(tiles, loop.sources, strict=True)
+        )
+
+    def _has_whole_words(self, tensor: SSAValue) -> bool:
+        element = cast(TensorType, tensor.type).element_type
+        kept = [dim for dim in self._resolved(tensor) if dim != 1]
+        unit = max(1, WORD_BYTES // element_bytes(element))
+        return not kept or self.context.facts.divides(unit, kept[-1])
 
     def _prim_func(self, text: LevelText) -> list[str]:
         kernel = self.kernel
