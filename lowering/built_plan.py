@@ -18,6 +18,8 @@ from cleave.lowering.kernel_report import KernelReport, legality
 from cleave.lowering.plan import Plan, PlanError
 
 MANIFEST = "built.json"
+MODULE = "module.py"
+"""The generated module, beside what was built of it."""
 
 
 class BuiltPlanError(ValueError):

@@ -29,7 +29,6 @@ MatMul+MatMul, SwiGLU and GEMM for sm_90a:
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import logging
 import math
 import shlex
@@ -42,7 +41,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cleave.lowering.built_plan import MANIFEST, BuiltKernel, BuiltPlan
+from cleave.lowering.built_plan import MANIFEST, MODULE, BuiltKernel, BuiltPlan
 from cleave.lowering.generated import GeneratedModule
 from cleave.lowering.kernel_report import (
     InstructionSource,
@@ -61,6 +60,7 @@ from cleave.lowering.toolchain import (
     find_disassembler,
     nvcc_version,
     require_nvcc,
+    tilelang_is_installed,
 )
 
 # The hook by which TileLang hands CUDA text to a compiler and takes a cubin back.
@@ -118,7 +118,7 @@ def build(module: GeneratedModule, arch: str, folder: Path) -> BuiltPlan:
     _require_tilelang()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
-    (folder / "module.py").write_text(module.text, encoding="utf-8")
+    (folder / MODULE).write_text(module.text, encoding="utf-8")
     functions = module.functions()
     kernels = tuple(
         _build_kernel(kernel, functions[kernel.function], arch, folder, nvcc)
@@ -134,7 +134,7 @@ def build(module: GeneratedModule, arch: str, folder: Path) -> BuiltPlan:
 
 
 def _require_tilelang() -> None:
-    if importlib.util.find_spec("tilelang") is None:
+    if not tilelang_is_installed():
         raise LoweringError("TileLang is not installed")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -16,6 +17,11 @@ DISASSEMBLERS = ("cuobjdump", "nvdisasm")
 
 class ToolchainError(RuntimeError):
     """A tool that is missing, or that refused its input; the message is one line."""
+
+
+def tilelang_is_installed() -> bool:
+    """Whether there is TileLang, which is not imported: that takes 1-2 s."""
+    return importlib.util.find_spec("tilelang") is not None
 
 
 def find_nvcc() -> Path | None:

@@ -1,16 +1,21 @@
 """The report of `cleave compile` for people."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from cleave.lowering.compilation.accuracy import NumericCheck
-from cleave.lowering.compilation.report import Report
 from cleave.lowering.search.report import SearchReport
 from cleave.tools.kernel_line import kernel_line
 from cleave.tools.search_report import search_lines
+
+if TYPE_CHECKING:
+    from cleave.lowering.compilation.accuracy import NumericCheck
+    from cleave.lowering.compilation.report import Report
 
 WORD = 10
 """Columns of the words on the left."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cleave.lowering.built_plan import BuiltPlan
+from cleave.lowering.built_plan import MODULE, BuiltPlan
 from cleave.lowering.compile_workers import CompileJob, compile_all
 from cleave.lowering.cuda import LoweringError, lower
 from cleave.lowering.generated import load_generated
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.kernel_report import legality
 from cleave.lowering.toolchain import find_nvcc
-
-MODULE = "module.py"
 
 
 class BuildError(Exception):
@@ -40,10 +37,6 @@ class Build:
     kernels: Sequence[dict[str, Any]]
     faults: Sequence[str]
     only_lacks: bool = False
-
-
-def tilelang_is_installed() -> bool:
-    return importlib.util.find_spec("tilelang") is not None
 
 
 def build_module(source: str, hardware: Hardware, folder: Path) -> Build:

@@ -28,16 +28,17 @@ from cleave.lowering.compilation.building import (
     Build,
     BuildError,
     build_module,
-    tilelang_is_installed,
 )
+from cleave.lowering.compilation.choices import choices_for
 from cleave.lowering.compilation.compiled import Compiled
 from cleave.lowering.compilation.default_configurations import Choice
 from cleave.lowering.compilation.device import (
     Device,
-    DeviceCheck,
     NoDeviceError,
-    current_device,
+    require_torch,
+    visible_device,
 )
+from cleave.lowering.compilation.device_check import DeviceCheck
 from cleave.lowering.compilation.folder import write_build, write_report, write_texts
 from cleave.lowering.compilation.footprint import require_fit
 from cleave.lowering.compilation.pipeline import (
@@ -47,13 +48,18 @@ from cleave.lowering.compilation.pipeline import (
     schedule,
 )
 from cleave.lowering.compilation.reduced_sizes import GraphSizes
-from cleave.lowering.compilation.report import Rejection, Report, versions
+from cleave.lowering.compilation.report import Rejection, Report
 from cleave.lowering.compilation.tile_check import check_tiles
-from cleave.lowering.compilation.wanted import CompilationError, Wanted, choices_for
+from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.timing import TimingError
-from cleave.lowering.toolchain import find_nvcc, nvcc_version
+from cleave.lowering.toolchain import (
+    find_nvcc,
+    nvcc_version,
+    tilelang_is_installed,
+)
+from cleave.lowering.versions import versions
 
 if TYPE_CHECKING:
     from cleave.lowering.runtime import CompiledGraph
@@ -111,8 +117,10 @@ class _Compilation:
         self.cannot_run: str | None = None
         self.device_check: DeviceCheck | None = None
         try:
-            self.device = current_device()
+            self.device = visible_device()
+            require_torch()
         except NoDeviceError as error:
+            self.device = None
             self.cannot_run = str(error)
         if self.device is not None and find_nvcc() is None:
             self.cannot_run = "there is a GPU, but no nvcc to build a kernel with"
@@ -148,7 +156,9 @@ class _Compilation:
             write_texts(folder, best.program.stages, best.source)
             write_build(folder, best.build.folder)
             write_report(folder, report)
-        return Compiled(best.source, best.program.stages, report, folder, best.runnable)
+        runnable = best.runnable
+        load = None if runnable is None else lambda: runnable
+        return Compiled(best.source, best.program.stages, report, folder, load)
 
     # Candidates
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleave.lowering.compilation.report import Report
 from cleave.lowering.kernel_library import NotRunnableError
 from cleave.lowering.search.report import SearchReport
 
 if TYPE_CHECKING:
     import torch
 
+    from cleave.lowering.compilation.report import Report
     from cleave.lowering.runtime import CompiledGraph
 
 
@@ -23,7 +23,8 @@ class Compiled:
     `source` is the generated TileLang module, `stages` the IR text after each pass by
     its name (first the graph, as `input`), `report` what was chosen, checked and
     measured. `folder` holds all of that as files; it is the one that was asked for, or
-    one that goes when this object does.
+    one that goes when this object does. `load` gives what runs, and is called once, at
+    the first call: PyTorch takes seconds. It is None where the kernel cannot run.
     """
 
     def __init__(
@@ -32,13 +33,14 @@ class Compiled:
         stages: Mapping[str, str],
         report: Report | SearchReport,
         folder: Path,
-        runnable: CompiledGraph | None,
+        load: Callable[[], CompiledGraph] | None,
     ) -> None:
         self.source = source
         self.stages = stages
         self.report = report
         self.folder = folder
-        self._runnable = runnable
+        self._load = load
+        self._runnable: CompiledGraph | None = None
 
     @property
     def name(self) -> str:
@@ -83,10 +85,12 @@ class Compiled:
 
     def _required(self) -> CompiledGraph:
         if self._runnable is None:
-            raise NotRunnableError(
-                f"@{self.name} was compiled, but cannot run here: "
-                f"{self.report.not_measured}"
-            )
+            if self._load is None:
+                raise NotRunnableError(
+                    f"@{self.name} was compiled, but cannot run here: "
+                    f"{self.report.not_measured}"
+                )
+            self._runnable = self._load()
         return self._runnable
 
     def __repr__(self) -> str:

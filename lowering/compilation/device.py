@@ -1,40 +1,18 @@
-"""The GPU of this machine: whether there is one, the check and the time on it."""
+"""The GPU of this machine: whether there is one, and what is known of its kind."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from cleave.dialects.algebra.dtypes import dtype_name
-from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.algebra.operator import is_float
-from cleave.dialects.tensor import TensorType
-from cleave.lowering.compilation.accuracy import (
-    DRAWINGS,
-    Drawing,
-    NumericCheck,
-    allowed_error,
-    is_usable,
-    relative_error,
-)
-from cleave.lowering.hardware import Hardware, HardwareError, current_hardware
-from cleave.lowering.numpy_algebra import evaluate_dims
-from cleave.passes.insert_casts import insert_casts
-
-if TYPE_CHECKING:
-    import torch
-
-    from cleave.lowering.runtime import CompiledGraph
-
-SEED = 0
+from cleave.lowering.driver import DriverError, visible_gpu
+from cleave.lowering.hardware import Hardware, HardwareError, hardware_of_capability
 
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU that kernels can run on, and what is known of its kind."""
+    """A GPU that kernels can run on, by its number in PyTorch, and its kind."""
 
+    number: int
     name: str
     hardware: Hardware
 
@@ -43,115 +21,24 @@ class NoDeviceError(Exception):
     """No GPU that kernels can run on; the message says what is missing."""
 
 
-class DoesNotFitError(ValueError):
-    """A graph whose tensors are too large for the memory of the GPU."""
-
-
-def current_device() -> Device:
+def visible_device() -> Device:
     """
-    PyTorch's current CUDA device.
+    The GPU that the driver shows to this process, which need not be one for PyTorch.
 
     Raises NoDeviceError if there is none, or none that Cleave has a description of.
     """
-    # PyTorch takes seconds to import, which a machine without a driver can do without.
     try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        raise NoDeviceError("no CUDA device: there is no NVIDIA driver") from None
+        gpu = visible_gpu()
+        return Device(gpu.number, gpu.name, hardware_of_capability(gpu.capability))
+    except (DriverError, HardwareError) as error:
+        raise NoDeviceError(str(error)) from error
+
+
+def require_torch() -> None:
+    """Raises NoDeviceError if PyTorch, which takes seconds to import, has no GPU."""
     try:
         import torch
     except ImportError as error:
         raise NoDeviceError(f"PyTorch cannot be imported: {error}") from error
-    try:
-        hardware = current_hardware()
-    except HardwareError as error:
-        raise NoDeviceError(str(error)) from error
-    return Device(torch.cuda.get_device_name(), hardware)
-
-
-class DeviceCheck:
-    """Inputs for a graph on the current device, and what it computes from them."""
-
-    def __init__(self, graph: GraphOp, sizes: Mapping[str, int]) -> None:
-        """Raises DoesNotFitError if the memory is too small for the exact results."""
-        import torch
-
-        self.graph = graph
-        self.sizes = sizes
-        rounded = graph.clone()
-        insert_casts(rounded)
-        try:
-            self._choose_inputs(rounded)
-        except torch.OutOfMemoryError as error:
-            raise DoesNotFitError(
-                f"the tensors of @{graph.graph_name} and their reference in float64 do "
-                f"not fit into the memory of the GPU: {str(error).splitlines()[0]}"
-            ) from error
-
-    def _choose_inputs(self, rounded: GraphOp) -> None:
-        import torch
-
-        from cleave.lowering.compilation.torch_algebra import execute_graph_in_torch
-
-        for drawing in DRAWINGS:
-            self.drawing = drawing
-            generator = torch.Generator("cuda").manual_seed(SEED)
-            self.inputs = [
-                _draw(type_, self.sizes, drawing, generator)
-                for type_ in self.graph.input_types
-            ]
-            self.exact = execute_graph_in_torch(self.graph, self.inputs, self.sizes)
-            results = execute_graph_in_torch(
-                rounded, self.inputs, self.sizes, "rounded"
-            )
-            results = [result.double() for result in results]
-            self.allowed = [
-                allowed_error(self.graph, relative_error(torch, result, reference)[0])
-                for result, reference in zip(results, self.exact, strict=True)
-            ]
-            if is_usable(torch, self.exact, results):
-                return
-
-    def check(self, compiled: CompiledGraph) -> NumericCheck:
-        """Run a compiled graph on these inputs and compare each of its results."""
-        from cleave.lowering.check import check_on_device
-
-        results = check_on_device(compiled, lambda *_: self.exact, self.inputs)
-        reasons = [
-            reason
-            for result, allowed in zip(results, self.allowed, strict=True)
-            for reason in result.reasons(allowed)
-        ]
-        errors = [result.error for result in results]
-        return NumericCheck(
-            "device", dict(self.sizes), self.drawing, errors, self.allowed, reasons
-        )
-
-    def milliseconds(self, compiled: CompiledGraph) -> float:
-        """What a call takes on these inputs; see `cleave.lowering.timing`."""
-        from cleave.lowering.timing import time_alternating
-
-        out = compiled(*self.inputs)
-        timings = time_alternating(
-            {compiled.plan.name: lambda: compiled(*self.inputs, out=out)}
-        )
-        return timings[compiled.plan.name].median_ms
-
-
-def _draw(
-    type_: TensorType,
-    sizes: Mapping[str, int],
-    drawing: Drawing,
-    generator: torch.Generator,
-) -> torch.Tensor:
-    """A random tensor of a type: floats as drawn, masks, or integers from 0 to 7."""
-    import torch
-
-    shape = evaluate_dims(type_.dims, sizes)
-    dtype: torch.dtype = getattr(torch, dtype_name(type_.element_type))
-    if not is_float(type_.element_type):
-        high = 2 if dtype == torch.bool else 8
-        drawn = torch.randint(high, shape, generator=generator, device="cuda")
-        return drawn.to(dtype)
-    drawn = torch.randn(shape, generator=generator, device="cuda") * drawing.scale
-    return (drawn.abs() if drawing.positive else drawn).to(dtype)
+    if not torch.cuda.is_available():
+        raise NoDeviceError(f"PyTorch {torch.__version__} has no CUDA device")

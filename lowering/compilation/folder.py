@@ -16,10 +16,12 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cleave.lowering.built_plan import MANIFEST
-from cleave.lowering.compilation.building import MODULE
-from cleave.lowering.compilation.report import Report
+from cleave.lowering.built_plan import MANIFEST, MODULE
+
+if TYPE_CHECKING:
+    from cleave.lowering.compilation.report import Report
 
 REPORT = "report.json"
 WRITTEN = ("[0-9][0-9]_*.mlir", "kernel_*.*", MANIFEST, MODULE, REPORT)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
-import cleave
 from cleave.lowering.compilation.accuracy import NumericCheck
 from cleave.lowering.compilation.configuration import Configuration
 from cleave.lowering.compilation.pipeline import pipeline
 from cleave.lowering.hardware import Hardware
-
-PACKAGES = ("xdsl", "numpy", "torch", "tilelang")
 
 
 @dataclass(frozen=True)
@@ -114,16 +109,3 @@ def _choice(configuration: Configuration) -> dict[str, Any]:
 def _plain(kernel: Mapping[str, Any]) -> dict[str, Any]:
     """A kernel's report with lists, as it is read back from JSON."""
     return json.loads(json.dumps(kernel))
-
-
-def versions(nvcc: str | None) -> dict[str, str]:
-    """The versions of all that a compilation depends on, as far as it is there."""
-    found = {"cleave": cleave.__version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    if nvcc is not None:
-        found["nvcc"] = nvcc
-    return found

@@ -1,20 +1,15 @@
-"""What a user states about a compilation, and which configurations that leaves."""
+"""What a user states about a compilation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering.compilation.configuration import Configuration
-from cleave.lowering.compilation.default_configurations import (
-    Choice,
-    default_configurations,
-)
-from cleave.lowering.hardware import Hardware
-from cleave.passes.schedule_blocks import schedule_blocks
-from cleave.passes.schedule_reductions import schedule_reductions
 from cleave.passes.scheduling.tiles import parse_tiles
+
+STATED = ("tile", "reduce", "threads", "stages", "swizzle")
+"""What `Wanted` may state of a configuration."""
 
 
 class CompilationError(ValueError):
@@ -46,20 +41,11 @@ class Wanted:
             if value is not None and value < least:
                 raise CompilationError(f"{name} is {value}, and at least {least}")
 
-    def of(self, choice: Choice) -> Choice:
-        """A choice with what is stated in the place of what was chosen."""
-        stated = {
-            name: value
-            for name in ("tile", "reduce", "threads", "stages", "swizzle")
-            if (value := getattr(self, name)) is not None
-        }
-        configuration = replace(choice.configuration, **stated)
-        if not stated:
-            return choice
-        why = [f"{', '.join(stated)}: as stated"]
-        if "tile" not in stated and "reduce" not in stated:
-            why += choice.why
-        return Choice(configuration, tuple(why))
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What is stated of a configuration, by name."""
+        values = {name: getattr(self, name) for name in STATED}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def stated_tiles(tiles: str | Mapping[str, int] | None) -> Mapping[str, int] | None:
@@ -79,21 +65,3 @@ def stated_tiles(tiles: str | Mapping[str, int] | None) -> Mapping[str, int] | N
             )
         sizes[name] = size
     return sizes
-
-
-def choices_for(graph: GraphOp, wanted: Wanted, hardware: Hardware) -> list[Choice]:
-    """
-    The configurations to try for a prepared graph, best first: those of the default
-    rule, but for what is stated.
-
-    Raises PassFailedException for a tile of a symbol that the graph does not have, or
-    that is no dim which can be divided.
-    """
-    plan = schedule_blocks(graph, dict(wanted.tile or {}))
-    if wanted.reduce is not None:
-        schedule_reductions(plan, dict(wanted.reduce))
-    if wanted.tile is not None and wanted.reduce is not None:
-        stated = Configuration(wanted.tile, wanted.reduce)
-        return [wanted.of(Choice(stated, ()))]
-    choices = [wanted.of(c) for c in default_configurations(graph, hardware)]
-    return [c for i, c in enumerate(choices) if c not in choices[:i]]

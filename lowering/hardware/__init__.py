@@ -128,7 +128,11 @@ def current_hardware(device: int | None = None) -> Hardware:
 
     if not torch.cuda.is_available():
         raise HardwareError("no CUDA device")
-    capability = torch.cuda.get_device_capability(device)
+    return hardware_of_capability(torch.cuda.get_device_capability(device))
+
+
+def hardware_of_capability(capability: tuple[int, int]) -> Hardware:
+    """The first description of a compute capability. Raises HardwareError."""
     for name in available_hardware():
         if load_hardware(name).capability == capability:
             return load_hardware(name)

@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -25,8 +25,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 import cleave
-from cleave.lowering.built_plan import MANIFEST, BuiltPlan, BuiltPlanError, load_built
-from cleave.lowering.search.candidates import Step
+from cleave.lowering.built_plan import MANIFEST, BuiltPlanError, load_built
 from cleave.lowering.search.report import SearchReport
 
 RECORD = "compiled.json"
@@ -71,7 +70,9 @@ class Entry:
         self.folder = self.root / key
 
     @contextmanager
-    def locked(self, progress: Step = lambda step: None) -> Generator[None]:
+    def locked(
+        self, progress: Callable[[str], object] = lambda step: None
+    ) -> Generator[None]:
         """
         Hold the entry against other processes. Where the disk is read-only or the lock
         does not become free, go on without: renaming keeps entries whole all the same.
@@ -89,14 +90,15 @@ class Entry:
         finally:
             lock.release()
 
-    def load(self) -> tuple[dict[str, Any], BuiltPlan] | None:
-        """The record and the build of an entry; None if there is no sound one."""
+    def load(self) -> dict[str, Any] | None:
+        """The record of an entry, beside its build; None if there is no sound one."""
         try:
             record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
             if _digests(self.folder) != record["files"]:
                 raise ValueError("a file has changed")
             SearchReport.of_json(record["report"])
-            return record, load_built(self.folder)
+            load_built(self.folder)
+            return record
         except (OSError, ValueError, TypeError, LookupError, BuiltPlanError):
             # What is there, if anything, is not what was stored.
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from cleave.lowering.compilation.building import MODULE
+from cleave.lowering.built_plan import MODULE
 from cleave.lowering.compilation.folder import REPORT, WRITTEN
 from cleave.lowering.search.html import html
 from cleave.lowering.search.report import SearchReport

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering.compilation.compilation import compile_graph
-from cleave.lowering.compilation.compiled import Compiled
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.search.compiling import SearchOptions, compile_by_search
 from cleave.lowering.search.effort import DEFAULT_EFFORT, EFFORTS, RULE, Ablation
 from cleave.lowering.toolchain import find_nvcc
 
-STATED = ("tile", "reduce", "threads", "stages", "swizzle")
+if TYPE_CHECKING:
+    from cleave.lowering.compilation.compiled import Compiled
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,10 @@ class Request:
 
     def why_by_rule(self, graph: GraphOp) -> str | None:
         """Why nothing is searched for this graph; None if it is, "" if it is plain."""
-        stated = [name for name in STATED if getattr(self.wanted, name) is not None]
         if self.effort == RULE:
             return ""
-        if stated:
-            stated_names = ", ".join(stated)
-            return f"not searched, for {stated_names} is stated" if self.effort else ""
+        if stated := ", ".join(self.wanted.stated):
+            return f"not searched, for {stated} is stated" if self.effort else ""
         if unbound := _unbound(graph):
             names = ", ".join(unbound)
             return f"not searched, for {names} is only known at run time"
@@ -69,6 +67,9 @@ def compile_request(
     CompilationError, PassFailedException or OSError, with a message for the user.
     """
     if (why := request.why_by_rule(graph)) is not None:
+        # Passes and NumPy, which a result in the cache needs nothing of.
+        from cleave.lowering.compilation.compilation import compile_graph
+
         notes = [why] if why else []
         return compile_graph(
             graph, request.wanted, out_dir=out_dir, progress=progress, notes=notes

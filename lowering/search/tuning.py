@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.built_plan import BuiltPlan
 from cleave.lowering.compilation.accuracy import NumericCheck
-from cleave.lowering.compilation.device import DeviceCheck
+from cleave.lowering.compilation.device_check import DeviceCheck
 from cleave.lowering.compilation.reduced_sizes import GraphSizes
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_all

@@ -27,7 +27,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_device() -> None:
         raise NoDeviceError("no CUDA device: there is no NVIDIA driver")
 
-    monkeypatch.setattr(compilation, "current_device", no_device)
+    monkeypatch.setattr(compilation, "visible_device", no_device)
 
 
 @pytest.fixture

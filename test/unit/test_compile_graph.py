@@ -104,7 +104,7 @@ def no_device() -> None:
 
 @pytest.fixture(autouse=True)
 def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "current_device", no_device)
+    monkeypatch.setattr(compilation, "visible_device", no_device)
 
 
 @pytest.fixture
@@ -257,7 +257,9 @@ def test_calls_are_passed_on(build: Callable[..., list[str]]) -> None:
     build(None)
     made = compiled_by_rule(EXAMPLES / "matmul.mlir")
     runnable: Any = Runnable()
-    compiled = Compiled(made.source, made.stages, made.report, made.folder, runnable)
+    compiled = Compiled(
+        made.source, made.stages, made.report, made.folder, lambda: runnable
+    )
     x: Any = "x"
     assert compiled(x, out=x) == (("x",), {"out": "x", "workspace": None})
     assert compiled.workspace_bytes(M=5) == 5

@@ -9,6 +9,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.kernel import KernelOp
+from cleave.lowering.compilation.choices import choices_for
 from cleave.lowering.compilation.configuration import Configuration
 from cleave.lowering.compilation.default_configurations import (
     Choice,
@@ -25,7 +26,6 @@ from cleave.lowering.compilation.pipeline import (
 from cleave.lowering.compilation.wanted import (
     CompilationError,
     Wanted,
-    choices_for,
     stated_tiles,
 )
 from cleave.lowering.hardware import load_hardware

@@ -84,7 +84,7 @@ def test_what_is_stored_is_loaded(
     assert entry.store(record, build) is None
     loaded = entry.load()
     assert loaded is not None
-    assert loaded[0]["report"] == record["report"]
+    assert loaded["report"] == record["report"]
     names = {path.name for path in entry.folder.iterdir()}
     assert names == {"built.json", "kernel_0.cubin", RECORD}
     assert [path.name for path in entry.root.iterdir()] == [entry.folder.name]

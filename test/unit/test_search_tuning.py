@@ -10,7 +10,7 @@ import pytest
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering import runtime, timing
 from cleave.lowering.compilation.accuracy import DRAWINGS, NumericCheck
-from cleave.lowering.compilation.device import DoesNotFitError
+from cleave.lowering.compilation.device_check import DoesNotFitError
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.compile_workers import CompileJob, CompileOutcome
 from cleave.lowering.hardware import load_hardware

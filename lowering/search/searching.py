@@ -1,0 +1,133 @@
+"""The search itself: from a symbolic graph to a record for the cache, and a build."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.lowering.compilation.device import Device
+from cleave.lowering.hardware import Hardware
+from cleave.lowering.search.candidates import (
+    Candidates,
+    PlannedCandidate,
+    Step,
+    find_candidates,
+)
+from cleave.lowering.search.effort import EFFORTS, Ablation
+from cleave.lowering.search.floor import floor_ms
+from cleave.lowering.search.report import SearchReport, TrialReport
+from cleave.lowering.search.tuning import Trial, Tuning, tune
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where kernels are meant to run: a GPU of this machine, or a kind of GPU."""
+
+    hardware: Hardware
+    device: Device | None
+    cannot_run: str | None
+    """Why they cannot run here; None if they can."""
+    versions: Mapping[str, str]
+
+
+def searched(
+    graph: GraphOp,
+    folder: Path,
+    place: Place,
+    *,
+    effort: str,
+    ablation: Ablation,
+    fast_math: bool,
+    deadline: float | None,
+    progress: Step,
+) -> tuple[SearchReport, PlannedCandidate]:
+    """
+    The best plan for a symbolic graph whose sizes are bound. Its build is in `folder`.
+
+    `deadline` is a `time.monotonic()`; see `tune`. Raises CompilationError.
+    """
+    start = time.monotonic()
+    found = find_candidates(
+        graph, EFFORTS[effort], place.hardware, ablation, fast_math, progress
+    )
+    seconds = {"search": time.monotonic() - start}
+    with TemporaryDirectory(prefix="cleave-") as scratch:
+        tuning = tune(
+            graph,
+            found.plans,
+            place.hardware,
+            Path(scratch),
+            on_device=place.cannot_run is None,
+            repeats=EFFORTS[effort].repeats,
+            deadline=deadline,
+            progress=progress,
+        )
+        built = tuning.chosen.built
+        assert built is not None  # what is right was built
+        shutil.copytree(built.folder, folder, dirs_exist_ok=True)
+    tuning.seconds = {**seconds, **tuning.seconds}
+    report = _report(graph, effort, place, found, tuning)
+    return report, tuning.chosen.candidate
+
+
+def _report(
+    graph: GraphOp, effort: str, place: Place, found: Candidates, tuning: Tuning
+) -> SearchReport:
+    chosen = tuning.chosen
+    check = chosen.check
+    assert check is not None
+    assert chosen.built is not None
+    binding = graph.facts.binding
+    kernels = [r for kernel in chosen.built.kernels for r in kernel.reports]
+    unfused = [t.measured_ms for t in tuning.trials if t.candidate.is_unfused]
+    trials = [_trial_report(trial) for trial in tuning.trials]
+    next_number = len(trials)
+    trials += [
+        TrialReport(next_number + n, [schedule], 0.0, None, None, reason, False)
+        for n, (schedule, reason) in enumerate(found.refused)
+    ]
+    return SearchReport(
+        graph=graph.graph_name,
+        sizes={n: v for n, v in binding.items() if isinstance(v, int)},
+        effort=effort,
+        hardware={"name": place.hardware.name, "arch": place.hardware.arch},
+        device=place.device.name if place.device else None,
+        chosen=chosen.candidate.schedules,
+        chosen_graphs=chosen.candidate.graphs,
+        chosen_number=chosen.number,
+        kernels=[kernel.literal() for kernel in kernels],
+        faults=chosen.faults,
+        checked=check.method,
+        checked_sizes=check.sizes,
+        max_error=check.max_error,
+        allowed_error=check.max_allowed,
+        predicted_ms=chosen.candidate.predicted_ms,
+        measured_ms=chosen.measured_ms,
+        not_measured=place.cannot_run,
+        unfused_ms=next((ms for ms in unfused if ms is not None), None),
+        floor_ms=floor_ms(graph, place.hardware),
+        candidates=found.graphs,
+        evaluated=found.pruned.evaluated,
+        pruned={**found.pruned.by_rule, **found.pruned.refused},
+        trials=trials,
+        notes=[*found.notes, *tuning.notes],
+        versions=place.versions,
+        seconds={name: round(s, 3) for name, s in tuning.seconds.items()},
+    )
+
+
+def _trial_report(trial: Trial) -> TrialReport:
+    return TrialReport(
+        trial.number,
+        trial.candidate.schedules,
+        trial.candidate.predicted_ms,
+        trial.measured_ms,
+        trial.check.max_error if trial.check else None,
+        trial.reason,
+        trial.candidate.is_unfused,
+    )
