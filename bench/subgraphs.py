@@ -49,6 +49,8 @@ class Searched:
     modules: Sequence[Path]
     predicted_ms: Sequence[float]
     unfused: Sequence[bool]
+    calls_library: Sequence[bool]
+    """Which plans are not all ours, and so cannot win."""
     seconds: float
     failure: str | None = None
 
@@ -72,7 +74,7 @@ def search(row: Row, folder: Path, hardware: Hardware, plans: int) -> Searched:
         )
     except CompilationError as error:
         seconds = time.perf_counter() - start
-        return Searched(row, [], [], [], seconds, str(error))
+        return Searched(row, [], [], [], [], seconds, str(error))
     seconds = time.perf_counter() - start
     stem = re.sub(r"\W+", "_", row.title)
     modules = [folder / f"{stem}_{n:02}.py" for n in range(len(found.plans))]
@@ -83,6 +85,7 @@ def search(row: Row, folder: Path, hardware: Hardware, plans: int) -> Searched:
         modules,
         [plan.predicted_ms for plan in found.plans],
         [plan.is_unfused for plan in found.plans],
+        [plan.calls_library for plan in found.plans],
         seconds,
     )
 
@@ -97,17 +100,19 @@ def literal(searched: Searched, entries: Sequence[Entry]) -> dict[str, Any]:
         "timed": len(timed),
         "failure": searched.failure,
     }
+    unfused = [ms for n, _, ms in timed if searched.unfused[n]]
+    line["unfused_ms"] = min(unfused, default=None)
+    ours = [n for n in range(len(entries)) if not searched.calls_library[n]]
+    timed = [found for found in timed if found[0] in ours]
     if not timed:
         return line
-    place, best, best_ms = min(timed, key=lambda found: found[2])
-    unfused = [ms for n, _, ms in timed if searched.unfused[n]]
+    number, best, best_ms = min(timed, key=lambda found: found[2])
     return line | {
         "best": best.name,
         "best_ms": best_ms,
         "best_peer": best.best_peer,
         "ratio": best.ratio,
-        "rank_of_best": place,
-        "unfused_ms": min(unfused, default=None),
+        "rank_of_best": ours.index(number),
         "rank_correlation": _rank_correlation(
             [searched.predicted_ms[n] for n, _, _ in timed], [ms for _, _, ms in timed]
         ),

@@ -113,15 +113,21 @@ def _as_stacks(
     lhs: Sequence[Dim], rhs: Sequence[Dim], transposed: bool
 ) -> tuple[list[Dim], list[Dim]] | None:
     """The operands' shapes as matrices, or as stacks of as many; None for others."""
-    if all(dim == 1 for dim in rhs[:-2]) and not transposed:
-        # Rows of all matrices are multiplied by one matrix.
-        return [_product(lhs[:-1]), lhs[-1]], list(rhs[-2:])
-    if lhs[:-2] != rhs[:-2]:
+    batch = lhs[:-2]
+    others = [*[1] * (len(lhs) - len(rhs)), *rhs[:-2]]
+    if len(others) != len(batch):
         return None
-    count = _product(lhs[:-2])
-    if count == 1:
-        return list(lhs[-2:]), list(rhs[-2:])
-    return [count, *lhs[-2:]], [count, *rhs[-2:]]
+    pairs = enumerate(zip(batch, others, strict=True))
+    shared = next((axis for axis, (a, b) in pairs if a != b), len(batch))
+    rows, columns = lhs[-2:]
+    if repeated := batch[shared:]:
+        # One matrix of rhs for several of lhs: their rows are those of one matrix.
+        if transposed or any(dim != 1 for dim in others[shared:]):
+            return None
+        rows = _product([*repeated, rows])
+    count = _product(batch[:shared])
+    stack = [] if count == 1 else [count]
+    return [*stack, rows, columns], [*stack, *rhs[-2:]]
 
 
 def _seen_as(value: SSAValue, dims: Sequence[Dim], block: Block) -> SSAValue:

@@ -53,7 +53,11 @@ def _times(report: SearchReport) -> Iterator[tuple[str, str]]:
     if measured is None:
         yield "measured", f"no: {report.not_measured}"
     else:
-        beside = f", unfused {report.unfused_ms:.4f} ms" if report.unfused_ms else ""
+        beside = ""
+        if report.chose_unfused:
+            beside = ": the unfused plan, and nothing is faster"
+        elif report.unfused_ms:
+            beside = f", unfused {report.unfused_ms:.4f} ms"
         yield "measured", f"{measured:.4f} ms{beside}"
     if report.floor_ms is not None:
         time, how = (measured, "") if measured else (report.predicted_ms, " predicted")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
@@ -15,15 +15,15 @@ from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.search.effort import Ablation, Effort
+from cleave.lowering.search.unfused import Unfused, is_unfused, unfused
 from cleave.lowering.tilelang.module import emit_module
 from cleave.lowering.tilelang.text import EmissionError
 from cleave.passes.drop_shifts import DropShiftsPass
 from cleave.passes.infer_reduced_dims import InferReducedDimsPass
-from cleave.passes.partition_reductions import UNFUSED, PartitionReductionsPass
+from cleave.passes.partition_reductions import PartitionReductionsPass
 from cleave.passes.partition_split import PartitionSplitPass
-from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.scheduling.ranking import Pruned, Search
-from cleave.passes.scheduling.selection import Candidate, Selection, select, varied
+from cleave.passes.scheduling.selection import Candidate, select, varied
 from cleave.passes.sink_scales import SinkScalesPass
 from cleave.passes.specialize import SpecializePass
 from cleave.passes.stabilize_exp import StabilizeExpPass
@@ -47,6 +47,8 @@ class PlannedCandidate:
     """The same."""
     predicted_ms: float
     is_unfused: bool
+    calls_library: bool = False
+    """Whether a part of it is a vendor's, which only measurement can judge."""
 
 
 @dataclass
@@ -88,7 +90,17 @@ def find_candidates(
         raise CompilationError(f"@{graph.graph_name}: {error}") from error
     found.graphs = len({candidate.graphs for candidate in selection.candidates})
     found.pruned = selection.pruned
-    _plan(selection, search, effort, fast_math, found)
+    for candidate in varied(selection.candidates, effort.plans):
+        if len(found.plans) == effort.plans:
+            break
+        _add(candidate, search, fast_math, found)
+    for candidate in unfused(candidates, selection.candidates, search):
+        is_there = any(plan.is_unfused for plan in found.plans)
+        if (is_there and not candidate.calls_library) or _add(
+            candidate, search, fast_math, found
+        ):
+            break
+    found.plans.sort(key=lambda plan: plan.predicted_ms)
     if not found.plans:
         raise CompilationError(
             f"@{graph.graph_name} has no legal schedule: {found.pruned.binding()}"
@@ -143,35 +155,11 @@ def _run(name: str, module: ModuleOp, passes: Sequence[ModulePass]) -> ModuleOp:
     return module
 
 
-def _plan(
-    selection: Selection,
-    search: Search,
-    effort: Effort,
-    fast_math: bool,
-    found: Candidates,
-) -> None:
-    """The best plans of several kinds, and the best of the unfused ones."""
-    chosen = varied(selection.candidates, effort.plans)
-    for candidate in chosen:
-        if len(found.plans) == effort.plans:
-            break
-        _add(candidate, search, fast_math, found)
-    if not any(plan.is_unfused for plan in found.plans):
-        for candidate in filter(_is_unfused, selection.candidates):
-            if _add(candidate, search, fast_math, found):
-                break
-    found.plans.sort(key=lambda plan: plan.predicted_ms)
-
-
-def _is_unfused(candidate: Candidate) -> bool:
-    place = candidate.graphs[0].attributes.get(KERNEL)
-    return isinstance(place, DictionaryAttr) and UNFUSED in place.data
-
-
 def _add(
-    candidate: Candidate, search: Search, fast_math: bool, found: Candidates
+    candidate: Candidate | Unfused, search: Search, fast_math: bool, found: Candidates
 ) -> bool:
     schedules = [str(schedule) for schedule in candidate.schedules]
+    calls_library = isinstance(candidate, Unfused) and candidate.calls_library
     try:
         plan = candidate.plan(search)
         source = emit_module(plan, fast_math)
@@ -188,7 +176,8 @@ def _add(
             [str(graph) for graph in candidate.graphs],
             candidate.graphs,
             candidate.seconds * 1e3,
-            _is_unfused(candidate),
+            isinstance(candidate, Unfused) or is_unfused(candidate.graphs),
+            calls_library,
         )
     )
     return True

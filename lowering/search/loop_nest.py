@@ -8,6 +8,7 @@ from html import escape
 LEVEL = re.compile(
     r"itgraph\.(kernel|loop) \((.*?)\)\s*$|itgraph\.(kernel|loop) \((.*)\)"
 )
+CALL = re.compile(r"itgraph\.library_(.*)$")
 RESULT = re.compile(r"^(%\S+(?:, %\S+)*) = (\S+) (.*?)(?: : .*)?$")
 
 
@@ -21,6 +22,8 @@ def loop_nest(plan: str) -> str:
             word = "threadblocks over" if level[1] == "kernel" else "loop over"
             lines.append(f"<div><strong>{word} {escape(level[2])}</strong>")
             depth += 1
+        elif depth == 0 and (call := CALL.search(line)) is not None:
+            lines.append(f"<div><strong>library call</strong> {escape(call[1])}</div>")
         elif line == "}" and depth:
             lines.append("</div>")
             depth -= 1

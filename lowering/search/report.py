@@ -59,6 +59,11 @@ class SearchReport:
     seconds: Mapping[str, float]
 
     @property
+    def chose_unfused(self) -> bool:
+        """Whether nothing was faster than one kernel an operator group."""
+        return self.trials[self.chosen_number].is_unfused
+
+    @property
     def choice(self) -> str:
         """What was chosen, in a few words."""
         return "; ".join(self.chosen)

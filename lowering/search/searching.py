@@ -84,7 +84,11 @@ def _report(
     assert chosen.built is not None
     binding = graph.facts.binding
     kernels = [r for kernel in chosen.built.kernels for r in kernel.reports]
-    unfused = [t.measured_ms for t in tuning.trials if t.candidate.is_unfused]
+    unfused = [
+        trial.measured_ms
+        for trial in tuning.trials
+        if trial.candidate.is_unfused and trial.measured_ms is not None
+    ]
     trials = [_trial_report(trial) for trial in tuning.trials]
     next_number = len(trials)
     trials += [
@@ -109,7 +113,7 @@ def _report(
         predicted_ms=chosen.candidate.predicted_ms,
         measured_ms=chosen.measured_ms,
         not_measured=place.cannot_run,
-        unfused_ms=next((ms for ms in unfused if ms is not None), None),
+        unfused_ms=min(unfused, default=None),
         floor_ms=floor_ms(graph, place.hardware),
         candidates=found.graphs,
         evaluated=found.pruned.evaluated,

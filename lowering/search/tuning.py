@@ -3,7 +3,8 @@ The choice among plans: built side by side, checked, and only then measured.
 
 What does not build, is not legal, or gives wrong numbers is rejected with a reason. On
 a GPU the fastest by measurement is chosen, one kernel an operator group (`unfused`)
-among them; without one the first that is right, in the order of the cost model.
+among them; without one the first that is right, in the order of the cost model, and of
+those that call a vendor's library only if there is no other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering.built_plan import BuiltPlan
+from cleave.lowering.built_plan import MODULE, BuiltPlan
 from cleave.lowering.compilation.accuracy import NumericCheck
 from cleave.lowering.compilation.device_check import DeviceCheck
 from cleave.lowering.compilation.reduced_sizes import GraphSizes
@@ -89,7 +90,10 @@ def tune(
     start = time.monotonic()
     check = DeviceCheck(graph, GraphSizes.of(graph).sizes) if on_device else None
     gate = GraphGate(graph)
-    for trial in trials:
+    order = trials
+    if check is None:
+        order = sorted(trials, key=lambda trial: trial.candidate.calls_library)
+    for trial in order:
         if check is not None:
             _check_on_device(trial, check, progress)
         elif not trial.is_out:
@@ -97,7 +101,7 @@ def tune(
             if not trial.is_out and gate.reason(trial.candidate.pieces) is None:
                 break  # the others would only be slower, by all that is known
     tuning.seconds["check"] = time.monotonic() - start
-    right = [trial for trial in trials if trial.check and not trial.is_out]
+    right = [trial for trial in order if trial.check and not trial.is_out]
     if not right:
         last = next((t.reason for t in reversed(trials) if t.reason), "nothing to try")
         raise CompilationError(
@@ -144,7 +148,7 @@ def _build(
     for trial in trials:
         place = folder / str(trial.number)
         place.mkdir(parents=True)
-        module = place / "candidate.py"
+        module = place / MODULE
         module.write_text(trial.candidate.source, encoding="utf-8")
         jobs.append(CompileJob(str(trial.number), module, hardware.arch, place))
     finished = 0

@@ -89,16 +89,22 @@ class Candidate:
 
         Raises PassFailedException for what only sizes with values show to be wrong.
         """
-        plans = [
-            schedule.plan(prepared_for_schedules(graph), search)
-            for graph, schedule in zip(self.graphs, self.schedules, strict=True)
-        ]
-        plan = compose(plans) if piece_of(plans[0]) is not None else plans[0]
-        try:
-            plan.verify()
-        except VerifyException as error:
-            raise PassFailedException(str(error)) from error
-        return plan
+        return composed(
+            [
+                schedule.plan(prepared_for_schedules(graph), search)
+                for graph, schedule in zip(self.graphs, self.schedules, strict=True)
+            ]
+        )
+
+
+def composed(plans: Sequence[PlanOp]) -> PlanOp:
+    """One plan of those of all pieces, or of the whole. Raises PassFailedException."""
+    plan = compose(plans) if piece_of(plans[0]) is not None else plans[0]
+    try:
+        plan.verify()
+    except VerifyException as error:
+        raise PassFailedException(str(error)) from error
+    return plan
 
 
 @dataclass
@@ -118,7 +124,7 @@ def select(graphs: Iterable[GraphOp], search: Search) -> dict[str, Selection]:
     Raises ValueError for an attribute `kernel` that does not read as one.
     """
     kernels = _Kernels(search)
-    sequences = _sequences(graphs)
+    sequences = sequences_of(graphs)
     for sequence in sequences:
         for graph in sequence:
             kernels.add(graph)
@@ -158,7 +164,7 @@ def varied(candidates: Sequence[Candidate], count: int) -> Iterator[Candidate]:
             yield candidate
 
 
-def _sequences(graphs: Iterable[GraphOp]) -> list[list[GraphOp]]:
+def sequences_of(graphs: Iterable[GraphOp]) -> list[list[GraphOp]]:
     """Whole graphs alone, pieces of one graph together."""
     pieces: dict[str, list[GraphOp]] = {}
     for graph in graphs:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import cleave
+from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.compilation import compilation
 from cleave.lowering.compilation.device import NoDeviceError
 from cleave.lowering.compilation.report import Report
@@ -19,6 +20,7 @@ from cleave.lowering.hardware import load_hardware
 from cleave.lowering.search import compiling, request, searching
 from cleave.lowering.search.candidates import Candidates, find_candidates
 from cleave.lowering.search.effort import EFFORTS, Ablation
+from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes
 from cleave.lowering.toolchain import find_nvcc
 from cleave.tools import main
@@ -130,10 +132,8 @@ def _cached(command: list[str]) -> str:
     return done.stdout
 
 
-def test_plans_mean_what_the_graph_does() -> None:
-    """Also those of several kernels, whose small sizes suit all of them."""
-    graph = compiling.symbolized(parse_graph(SOFTMAX.encode(), "text"))
-    found = find_candidates(
+def found_without_search(graph: GraphOp) -> Candidates:
+    return find_candidates(
         graph,
         EFFORTS["quick"],
         load_hardware("h200"),
@@ -141,12 +141,23 @@ def test_plans_mean_what_the_graph_does() -> None:
         False,
         lambda step: None,
     )
-    several = [plan for plan in found.plans if len(plan.pieces) > 1]
-    assert any(plan.is_unfused for plan in several)
-    for plan in [found.plans[0], several[0]]:
+
+
+def test_plans_mean_what_the_graph_does() -> None:
+    """Also those of several kernels, whose small sizes suit all of them."""
+    graph = compiling.symbolized(parse_graph(SOFTMAX.encode(), "text"))
+    found = found_without_search(graph)
+    ours = [plan for plan in found.plans if not plan.calls_library]
+    (unfused,) = [plan for plan in found.plans if plan.calls_library]
+    assert unfused.is_unfused
+    assert [text.partition(" ")[0] for text in unfused.schedules] == ["matmul", "tile"]
+    assert "1 kernel and 1 library call" in unfused.source
+    gate = GraphGate(graph)
+    for plan in [ours[0], unfused]:
         check = check_on_small_sizes(graph, plan.plan)
         assert list(check.reasons) == []
         assert check.sizes["M"] * check.sizes["N"] <= 2**18
+        assert gate.reason(plan.pieces) is None
 
 
 # Requests

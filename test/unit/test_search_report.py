@@ -1,5 +1,6 @@
 """The report of a search: JSON and back, lines for people, and a page."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -43,6 +44,8 @@ REPORT = SearchReport(
 PLAN = """itgraph.plan @g {
   %0 = itgraph.kernel (i_M = 0 to M)
       ins (%x_1 = %x[0] tile [<b>])
+  }
+  %1 = itgraph.library_matmul %0, %w to f16
 """
 
 
@@ -50,6 +53,12 @@ def test_json_and_back() -> None:
     assert SearchReport.of_json(REPORT.json()).json() == REPORT.json()
     with pytest.raises(TypeError):
         SearchReport.of_json({"trials": []})
+
+
+def test_an_unfused_plan_that_wins_is_labelled() -> None:
+    trials = [replace(TRIAL, is_unfused=True), OUT]
+    lines = dict(search_lines(replace(REPORT, trials=trials, unfused_ms=0.4)))
+    assert lines["measured"] == "0.4000 ms: the unfused plan, and nothing is faster"
 
 
 def test_lines() -> None:
@@ -104,6 +113,7 @@ def test_the_page_has_all_texts_escaped() -> None:
         "algebra.graph <i>",
         "a < <script>",
         "threadblocks over i_M = 0 to M",
+        "library call matmul %0, %w to f16",
         "tile [<b>]",
     ):
         assert text in page.text

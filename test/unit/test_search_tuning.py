@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,6 +70,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
         times: Sequence[float],
         refused: Sequence[int] = (),
         on_device: bool = True,
+        library: int | None = None,
     ) -> Tuning:
         def compile_all(jobs: Sequence[CompileJob], **_: Any) -> list[CompileOutcome]:
             outcomes: list[CompileOutcome] = []
@@ -114,14 +116,18 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
         monkeypatch.setattr(runtime, "load_compiled", load_compiled)
         monkeypatch.setattr(timing, "time_alternating", time_alternating)
         plans: list[Any] = [
-            PlannedCandidate(n, f"# {n}", [str(n)], [], n, float(n), n == 2)  # pyright: ignore
+            PlannedCandidate(
+                *(n, f"# {n}", [str(n)], [], n, float(n)),  # pyright: ignore
+                is_unfused=n == 2,
+                calls_library=n == library,
+            )
             for n in range(len(builds))
         ]
         return tune(
             parse_graph(SCALED.encode(), "text"),
             plans,
             load_hardware("h200"),
-            tmp_path,
+            Path(mkdtemp(dir=tmp_path)),
             on_device=on_device,
             repeats=3,
             deadline=None,
@@ -187,6 +193,16 @@ def test_without_a_device_the_first_that_is_right_is_chosen(tune_plans: Tune) ->
     assert found.chosen.number == 2
     assert found.chosen.measured_ms is None
     assert found.trials[3].check is None
+
+
+def test_without_a_device_a_library_is_called_if_there_is_no_other(
+    tune_plans: Tune,
+) -> None:
+    found = tune_plans([[], []], [check()] * 2, [], on_device=False, library=0)
+    assert found.chosen.number == 1
+    checks = [check(), check("off")]
+    found = tune_plans([[], []], checks, [], on_device=False, library=0)
+    assert found.chosen.number == 0
 
 
 def test_where_none_is_right_the_last_reason_is_given(tune_plans: Tune) -> None:

@@ -52,7 +52,24 @@ algebra.graph @stacks [B, H, M, K, N]
 
 // -----
 
-// Not alone, of computed operands, with a batch that broadcasts, rounded twice, on tf32.
+// Queries of a group with the keys of one head: their rows together are one matrix.
+algebra.graph @broadcast [H, G, M, K, N]
+    (%x: !algebra.tensor<[H, G, M, K], f16>, %w: !algebra.tensor<[H, 1, K, N], f16>)
+    -> (!algebra.tensor<[H, G, M, N], f16>) {
+  %y = algebra.matmul %x, %w
+  algebra.return %y
+}
+
+// CHECK:      itgraph.plan @broadcast
+// CHECK:        %x_1 = algebra.reshape %x to [H, G * M, K]
+// CHECK-NEXT:   %w_1 = algebra.reshape %w to [H, K, N]
+// CHECK-NEXT:   %y = itgraph.library_matmul %x_1, %w_1 to f16 : !algebra.tensor<[H, G * M, N], f16>
+// CHECK-NEXT:   %y_1 = algebra.reshape %y to [H, G, M, N]
+
+// -----
+
+// Not alone, of computed operands, of rows that are not together in memory or a batch
+// that broadcasts on the left, rounded twice, on tf32.
 // CHECK-NOT: itgraph.plan
 algebra.graph @epilogue [M, K, N]
     (%x: !algebra.tensor<[M, K], f16>, %w: !algebra.tensor<[K, N], f16>)
@@ -68,8 +85,14 @@ algebra.graph @computed [M, K, N]
   %y = algebra.matmul %e, %w
   algebra.return %y
 }
-algebra.graph @broadcast [H, G, M, K, N]
-    (%x: !algebra.tensor<[H, G, M, K], f16>, %w: !algebra.tensor<[H, 1, K, N], f16>)
+algebra.graph @apart [H, G, M, K, N]
+    (%x: !algebra.tensor<[H, G, K, M], f16>, %w: !algebra.tensor<[H, 1, K, N], f16>)
+    -> (!algebra.tensor<[H, G, M, N], f16>) {
+  %y = algebra.matmul %x, %w transpose_lhs
+  algebra.return %y
+}
+algebra.graph @left [H, G, M, K, N]
+    (%x: !algebra.tensor<[H, 1, M, K], f16>, %w: !algebra.tensor<[H, G, K, N], f16>)
     -> (!algebra.tensor<[H, G, M, N], f16>) {
   %y = algebra.matmul %x, %w
   algebra.return %y

@@ -1,0 +1,106 @@
+"""
+The unfused plan, which no result may be slower than: one kernel an operator group, and
+a call of a vendor's library for each matmul that is all of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DictionaryAttr
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.itgraph.plan import PlanOp
+from cleave.passes.call_libraries import library_plan
+from cleave.passes.cost.library import library_seconds
+from cleave.passes.partition_reductions import UNFUSED
+from cleave.passes.partitioning.piece import KERNEL
+from cleave.passes.scheduling.ranking import KernelSchedule, Search
+from cleave.passes.scheduling.selection import (
+    Candidate,
+    composed,
+    prepared_for_schedules,
+    sequences_of,
+    total_seconds,
+)
+
+
+@dataclass(frozen=True)
+class LibrarySchedule:
+    """A graph as a call of a library."""
+
+    call: PlanOp
+    seconds: float
+    """By the model, without the launch."""
+
+    def plan(self, graph: GraphOp, search: Search) -> PlanOp:
+        """The call, whatever is prepared for the schedules of kernels."""
+        return self.call.clone()
+
+    def __str__(self) -> str:
+        return "matmul of a library (cuBLAS)"
+
+
+Schedule = KernelSchedule | LibrarySchedule
+
+
+@dataclass(frozen=True)
+class Unfused:
+    """Graphs that run one after another, some by calls of a library."""
+
+    graphs: tuple[GraphOp, ...]
+    schedules: tuple[Schedule, ...]
+    seconds: float
+    """By the model, launches included."""
+
+    @property
+    def calls_library(self) -> bool:
+        return any(isinstance(each, LibrarySchedule) for each in self.schedules)
+
+    def plan(self, search: Search) -> PlanOp:
+        """The plan of all kernels and calls. Raises PassFailedException."""
+        return composed(
+            [
+                schedule.plan(prepared_for_schedules(graph), search)
+                for graph, schedule in zip(self.graphs, self.schedules, strict=True)
+            ]
+        )
+
+
+def is_unfused(graphs: Sequence[GraphOp]) -> bool:
+    """Whether these are the pieces of a graph with one kernel an operator group."""
+    place = graphs[0].attributes.get(KERNEL)
+    return isinstance(place, DictionaryAttr) and UNFUSED in place.data
+
+
+def unfused(
+    graphs: Sequence[GraphOp], candidates: Sequence[Candidate], search: Search
+) -> list[Unfused]:
+    """
+    The unfused plans among graphs that compute the same, and their pieces, the fastest
+    by the model first. A graph that is one matmul is its own unfused form.
+
+    `candidates` are what the graphs have schedules for, the fastest first.
+    """
+    groups = [each for each in sequences_of(graphs) if is_unfused(each)]
+    if not groups:
+        groups = [[g] for g in graphs if KERNEL not in g.attributes and library_plan(g)]
+    schedules: dict[GraphOp, Schedule] = {}
+    for candidate in candidates:
+        # The fastest of a sequence has the best schedule of each of its kernels.
+        for graph, schedule in zip(candidate.graphs, candidate.schedules, strict=True):
+            schedules.setdefault(graph, schedule)
+    found: list[Unfused] = []
+    for group in groups:
+        chosen: list[Schedule] = []
+        for graph in group:
+            if (call := library_plan(graph)) is not None:
+                seconds = library_seconds(call, search.hardware)
+                chosen.append(LibrarySchedule(call, seconds))
+            elif graph in schedules:
+                chosen.append(schedules[graph])
+        if len(chosen) == len(group):
+            seconds = total_seconds([each.seconds for each in chosen], search.hardware)
+            found.append(Unfused(tuple(group), tuple(chosen), seconds))
+    return sorted(found, key=lambda each: each.seconds)
