@@ -1,35 +1,28 @@
 """
-One compiling process: it builds the generated modules that its standard input names.
+One compiling process: it builds the generated modules that it is asked for.
 
-`cleave.lowering.compile_workers` starts it as a module and may kill it at any time.
-Each line of input is a JSON object with `module`, `arch`, `folder` and `memory_bytes`;
-each line of output is one with `error`, null if the build is in the folder. Whatever
-else writes to standard output is sent to standard error.
+A request has `module`, `arch`, `folder` and `memory_bytes`; the answer has `error`,
+None if the build is in the folder.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
+
+from cleave.lowering.serving import Note, serve
 
 
 def main() -> int:
-    """Serve until standard input ends."""
-    _die_with_parent()
-    answers = _take_standard_output()
-    for line in sys.stdin:
-        request: dict[str, Any] = json.loads(line)
+    """Serve `cleave.lowering.compile_workers`."""
+
+    def answer(request: dict[str, Any], note: Note) -> dict[str, Any]:
         limit_memory(request["memory_bytes"])
-        error = build_module(
-            Path(request["module"]), request["arch"], Path(request["folder"])
-        )
-        answers.write(json.dumps({"error": error}) + "\n")
-        answers.flush()
-    return 0
+        module, folder = Path(request["module"]), Path(request["folder"])
+        return {"error": build_module(module, request["arch"], folder)}
+
+    return serve(answer)
 
 
 def build_module(module: Path, arch: str, folder: Path) -> str | None:
@@ -65,23 +58,6 @@ def limit_memory(extra_bytes: int) -> None:
     if most != resource.RLIM_INFINITY:
         limit = min(limit, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
-
-
-def _die_with_parent() -> None:
-    """Have Linux end this process, even in the midst of a job, with the one above."""
-    import ctypes
-    import signal
-
-    set_parent_death_signal = 1
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-
-
-def _take_standard_output() -> TextIO:
-    """Standard output for answers alone; prints of others go to standard error."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return answers
 
 
 if __name__ == "__main__":
