@@ -9,7 +9,7 @@ taken in another order, plus what the coarsest of its types cannot represent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from cleave.dialects.algebra.dtypes import dtype_name
@@ -63,6 +63,17 @@ class NumericCheck:
     errors: Sequence[float]
     allowed: Sequence[float]
     reasons: Sequence[str]
+
+    def literal(self) -> dict[str, Any]:
+        """The check as plain data, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def parse(cls, literal: Mapping[str, Any]) -> NumericCheck:
+        """The check that `literal` came from."""
+        fields: dict[str, Any] = dict(literal)
+        fields["drawing"] = Drawing(**literal["drawing"])
+        return cls(**fields)
 
     @property
     def max_error(self) -> float:

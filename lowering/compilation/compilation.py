@@ -15,11 +15,10 @@ import shutil
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import TYPE_CHECKING
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.kernel import KernelOp
@@ -35,10 +34,9 @@ from cleave.lowering.compilation.default_configurations import Choice
 from cleave.lowering.compilation.device import (
     Device,
     NoDeviceError,
-    require_torch,
     visible_device,
 )
-from cleave.lowering.compilation.device_check import DeviceCheck
+from cleave.lowering.compilation.device_worker import CandidateError, DeviceWorker
 from cleave.lowering.compilation.folder import write_build, write_report, write_texts
 from cleave.lowering.compilation.footprint import require_fit
 from cleave.lowering.compilation.pipeline import (
@@ -47,13 +45,11 @@ from cleave.lowering.compilation.pipeline import (
     prepare,
     schedule,
 )
-from cleave.lowering.compilation.reduced_sizes import GraphSizes
 from cleave.lowering.compilation.report import Rejection, Report
 from cleave.lowering.compilation.tile_check import check_tiles
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.numpy_algebra import ExecutionError
-from cleave.lowering.timing import TimingError
 from cleave.lowering.toolchain import (
     find_nvcc,
     nvcc_version,
@@ -61,13 +57,16 @@ from cleave.lowering.toolchain import (
 )
 from cleave.lowering.versions import versions
 
-if TYPE_CHECKING:
-    from cleave.lowering.runtime import CompiledGraph
-
 WITHOUT_DEVICE = "h200"
 """The hardware that is compiled for where there is none."""
 MOST_BUILDS = 4
 """How many configurations are built before the best of them is taken as it is."""
+REPEATS = 40
+"""Samples of the time of a kernel."""
+
+
+REFUSALS = (BuildError, NoProgramError, ExecutionError, CandidateError)
+"""What is wrong with one configuration."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,6 @@ class _Candidate:
     source: str
     build: Build
     check: NumericCheck
-    runnable: CompiledGraph | None
 
 
 def compile_graph(
@@ -115,17 +113,15 @@ class _Compilation:
         self.seconds: dict[str, float] = {}
         self.device: Device | None = None
         self.cannot_run: str | None = None
-        self.device_check: DeviceCheck | None = None
+        self.worker: DeviceWorker | None = None
+        """What runs candidates; None if nothing does."""
         try:
             self.device = visible_device()
-            require_torch()
         except NoDeviceError as error:
-            self.device = None
             self.cannot_run = str(error)
         if self.device is not None and find_nvcc() is None:
             self.cannot_run = "there is a GPU, but no nvcc to build a kernel with"
-        if wanted.require_gpu and self.cannot_run:
-            raise CompilationError(f"a GPU is required: {self.cannot_run}")
+        self._require_gpu()
         self.hardware: Hardware = (
             self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
         )
@@ -149,16 +145,34 @@ class _Compilation:
         return compiled
 
     def _compiled(self, folder: Path) -> Compiled:
-        with TemporaryDirectory(prefix="cleave-") as scratch:
+        with ExitStack() as stack:
+            scratch = stack.enter_context(TemporaryDirectory(prefix="cleave-"))
+            if self.device is not None and self.cannot_run is None:
+                worker = DeviceWorker(self.graph, self.device)
+                self._prepare(stack.enter_context(worker))
             best = self._best(folder, Path(scratch))
             measured_ms, not_measured = self._measured(best)
             report = self._report(best, measured_ms, not_measured)
             write_texts(folder, best.program.stages, best.source)
             write_build(folder, best.build.folder)
             write_report(folder, report)
-        runnable = best.runnable
-        load = None if runnable is None else lambda: runnable
-        return Compiled(best.source, best.program.stages, report, folder, load)
+        number = self.device.number if self.device and not self.cannot_run else None
+        return Compiled(best.source, best.program.stages, report, folder, number)
+
+    def _prepare(self, worker: DeviceWorker) -> None:
+        """Have the exact results on the GPU, if PyTorch has one."""
+        self.progress("check: the reference on the GPU")
+        try:
+            with self._timed("check"):
+                worker.prepare()
+            self.worker = worker
+        except NoDeviceError as error:
+            self.device, self.cannot_run = None, str(error)
+            self._require_gpu()
+
+    def _require_gpu(self) -> None:
+        if self.wanted.require_gpu and self.cannot_run:
+            raise CompilationError(f"a GPU is required: {self.cannot_run}")
 
     # Candidates
 
@@ -171,7 +185,7 @@ class _Compilation:
             _require_tilelang()
             try:
                 candidate = self._tried(choice, program, source, scratch / str(number))
-            except (BuildError, NoProgramError, ExecutionError) as error:
+            except REFUSALS as error:
                 self._reject(choice, str(error))
             else:
                 if not candidate.build.faults or candidate.build.only_lacks:
@@ -206,39 +220,26 @@ class _Compilation:
     def _tried(
         self, choice: Choice, program: TileProgram, source: str, folder: Path
     ) -> _Candidate:
-        """
-        Build and check a candidate.
-
-        Raises BuildError, NoProgramError or ExecutionError, which say what is wrong.
-        """
-        runnable = None
-        if self.cannot_run:
+        """Build and check a candidate. Raises one of REFUSALS."""
+        if self.worker is None:
             self.progress(f"check in NumPy: {choice.configuration}")
             with self._timed("check"):
                 check = check_tiles(self.graph, program)
             _require_right(check)
             build = self._built(choice, source, folder)
         else:
-            from cleave.lowering.runtime import load_compiled
-
             build = self._built(choice, source, folder)
             assert build.built is not None  # there is an nvcc
             self.progress(f"check on the GPU: {choice.configuration}")
             with self._timed("check"):
-                runnable = load_compiled(build.built)
-                check = self._device_check().check(runnable)
+                check = self.worker.check(build.folder)
             _require_right(check)
-        return _Candidate(choice, program, source, build, check, runnable)
+        return _Candidate(choice, program, source, build, check)
 
     def _built(self, choice: Choice, source: str, folder: Path) -> Build:
         self.progress(f"build: {choice.configuration}")
         with self._timed("build"):
             return build_module(source, self.hardware, folder)
-
-    def _device_check(self) -> DeviceCheck:
-        if self.device_check is None:
-            self.device_check = DeviceCheck(self.graph, GraphSizes.of(self.graph).sizes)
-        return self.device_check
 
     def _reject(self, choice: Choice, reason: str) -> None:
         self.rejected.append(Rejection(choice.configuration, reason))
@@ -256,16 +257,15 @@ class _Compilation:
 
     def _measured(self, best: _Candidate) -> tuple[float | None, str | None]:
         """Its time in milliseconds, or why there is none."""
-        if best.runnable is None:
+        if self.worker is None or best.build.built is None:
             return None, self.cannot_run
-        if dynamic := best.runnable.plan.dynamic_dims:
+        if dynamic := best.build.built.plan.dynamic_dims:
             return None, f"{', '.join(dynamic)} is only known at run time"
         self.progress(f"time: {best.choice.configuration}")
+        name = self.graph.graph_name
         with self._timed("measure"):
-            try:
-                return self._device_check().milliseconds(best.runnable), None
-            except TimingError as error:
-                return None, str(error)
+            found = self.worker.measure({name: best.build.folder}, REPEATS)
+        return found.times.get(name), found.rejected.get(name)
 
     def _report(
         self, best: _Candidate, measured_ms: float | None, not_measured: str | None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cleave.lowering.built_plan import load_built
 from cleave.lowering.kernel_library import NotRunnableError
 from cleave.lowering.search.report import SearchReport
 
@@ -23,8 +24,8 @@ class Compiled:
     `source` is the generated TileLang module, `stages` the IR text after each pass by
     its name (first the graph, as `input`), `report` what was chosen, checked and
     measured. `folder` holds all of that as files; it is the one that was asked for, or
-    one that goes when this object does. `load` gives what runs, and is called once, at
-    the first call: PyTorch takes seconds. It is None where the kernel cannot run.
+    one that goes when this object does. `device` is the number of the GPU that kernels
+    are loaded to at the first call, None where they cannot run.
     """
 
     def __init__(
@@ -33,13 +34,13 @@ class Compiled:
         stages: Mapping[str, str],
         report: Report | SearchReport,
         folder: Path,
-        load: Callable[[], CompiledGraph] | None,
+        device: int | None,
     ) -> None:
         self.source = source
         self.stages = stages
         self.report = report
         self.folder = folder
-        self._load = load
+        self._device = device
         self._runnable: CompiledGraph | None = None
 
     @property
@@ -85,12 +86,18 @@ class Compiled:
 
     def _required(self) -> CompiledGraph:
         if self._runnable is None:
-            if self._load is None:
+            if self._device is None:
                 raise NotRunnableError(
                     f"@{self.name} was compiled, but cannot run here: "
                     f"{self.report.not_measured}"
                 )
-            self._runnable = self._load()
+            # PyTorch takes seconds to import, and not everybody calls what is compiled.
+            import torch
+
+            from cleave.lowering.runtime import load_compiled
+
+            device = torch.device("cuda", self._device)
+            self._runnable = load_compiled(load_built(self.folder), device)
         return self._runnable
 
     def __repr__(self) -> str:

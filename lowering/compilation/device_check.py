@@ -1,4 +1,4 @@
-"""The check and the time of a compiled graph on the GPU of this machine."""
+"""The check of a compiled graph on the GPU of this machine."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class DeviceCheck:
 
     def check(self, compiled: CompiledGraph) -> NumericCheck:
         """Run a compiled graph on these inputs and compare each of its results."""
-        from cleave.lowering.check import check_on_device
+        from cleave.lowering.check import check_against
 
-        results = check_on_device(compiled, lambda *_: self.exact, self.inputs)
+        results = check_against(compiled, self.exact, self.inputs)
         reasons = [
             reason
             for result, allowed in zip(results, self.allowed, strict=True)
@@ -89,16 +89,6 @@ class DeviceCheck:
         return NumericCheck(
             "device", dict(self.sizes), self.drawing, errors, self.allowed, reasons
         )
-
-    def milliseconds(self, compiled: CompiledGraph) -> float:
-        """What a call takes on these inputs; see `cleave.lowering.timing`."""
-        from cleave.lowering.timing import time_alternating
-
-        out = compiled(*self.inputs)
-        timings = time_alternating(
-            {compiled.plan.name: lambda: compiled(*self.inputs, out=out)}
-        )
-        return timings[compiled.plan.name].median_ms
 
 
 def _draw(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -23,12 +23,10 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering.built_plan import load_built
 from cleave.lowering.compilation.compiled import Compiled
 from cleave.lowering.compilation.device import (
     Device,
     NoDeviceError,
-    require_torch,
     visible_device,
 )
 from cleave.lowering.compilation.wanted import CompilationError
@@ -40,9 +38,6 @@ from cleave.lowering.search.report import SearchReport
 from cleave.lowering.toolchain import find_nvcc, nvcc_version, tilelang_is_installed
 from cleave.lowering.versions import versions
 from cleave.passes.symbolize import SymbolizePass
-
-if TYPE_CHECKING:
-    from cleave.lowering.runtime import CompiledGraph
 
 WITHOUT_DEVICE = "h200"
 """The hardware that is compiled for where there is none."""
@@ -138,7 +133,9 @@ class _SearchCompilation:
                 record["report"]["notes"].append(f"from the cache: {entry.folder}")
                 return self._finished(record, folder)
             record = self._searched(folder)
-            if (problem := entry.store(record, folder)) is not None:
+            if self.device is not None and record["report"]["not_measured"]:
+                pass  # a GPU that is there may run kernels the next time
+            elif (problem := entry.store(record, folder)) is not None:
                 record["report"]["notes"].append(problem)
         return self._finished(record, folder)
 
@@ -161,12 +158,6 @@ class _SearchCompilation:
         # All that a result in the cache needs nothing of.
         from cleave.lowering.search.searching import Place, searched
 
-        if self.cannot_run is None:
-            try:
-                require_torch()
-            except NoDeviceError as error:
-                self.cannot_run = str(error)
-            self._require_gpu(self.cannot_run)
         options = self.options
         budget = options.budget_seconds
         report, chosen = searched(
@@ -195,19 +186,9 @@ class _SearchCompilation:
         self._require_gpu(report.not_measured)
         stages: dict[str, str] = record["stages"]
         write_folder(folder, stages, record["source"], report)
-        number = self.device.number if self.device else 0
-
-        def load() -> CompiledGraph:
-            import torch
-
-            from cleave.lowering.runtime import load_compiled
-
-            return load_compiled(load_built(folder), torch.device("cuda", number))
-
         can_run = report.not_measured is None
-        return Compiled(
-            record["source"], stages, report, folder, load if can_run else None
-        )
+        number = self.device.number if self.device and can_run else None
+        return Compiled(record["source"], stages, report, folder, number)
 
     def _require_gpu(self, cannot_run: str | None) -> None:
         if self.options.require_gpu and cannot_run is not None:

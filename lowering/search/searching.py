@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.compilation.device import Device
+from cleave.lowering.compilation.device_worker import DeviceWorker
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.search.candidates import (
     Candidates,
@@ -31,7 +33,7 @@ class Place:
     hardware: Hardware
     device: Device | None
     cannot_run: str | None
-    """Why they cannot run here; None if they can."""
+    """Why there is no device; None if there is one."""
     versions: Mapping[str, str]
 
 
@@ -51,18 +53,22 @@ def searched(
 
     `deadline` is a `time.monotonic()`; see `tune`. Raises CompilationError.
     """
-    start = time.monotonic()
-    found = find_candidates(
-        graph, EFFORTS[effort], place.hardware, ablation, fast_math, progress
-    )
-    seconds = {"search": time.monotonic() - start}
-    with TemporaryDirectory(prefix="cleave-") as scratch:
+    with ExitStack() as stack:
+        scratch = stack.enter_context(TemporaryDirectory(prefix="cleave-"))
+        device: DeviceWorker | None = None
+        if place.device is not None:
+            device = stack.enter_context(DeviceWorker(graph, place.device))
+        start = time.monotonic()
+        found = find_candidates(
+            graph, EFFORTS[effort], place.hardware, ablation, fast_math, progress
+        )
+        seconds = {"search": time.monotonic() - start}
         tuning = tune(
             graph,
             found.plans,
             place.hardware,
             Path(scratch),
-            on_device=place.cannot_run is None,
+            device=device,
             repeats=EFFORTS[effort].repeats,
             deadline=deadline,
             progress=progress,
@@ -79,6 +85,8 @@ def _report(
     graph: GraphOp, effort: str, place: Place, found: Candidates, tuning: Tuning
 ) -> SearchReport:
     chosen = tuning.chosen
+    cannot_run = place.cannot_run or tuning.not_measured
+    device = place.device.name if place.device and cannot_run is None else None
     check = chosen.check
     assert check is not None
     assert chosen.built is not None
@@ -100,7 +108,7 @@ def _report(
         sizes={n: v for n, v in binding.items() if isinstance(v, int)},
         effort=effort,
         hardware={"name": place.hardware.name, "arch": place.hardware.arch},
-        device=place.device.name if place.device else None,
+        device=device,
         chosen=chosen.candidate.schedules,
         chosen_graphs=chosen.candidate.graphs,
         chosen_number=chosen.number,
@@ -112,7 +120,7 @@ def _report(
         allowed_error=check.max_allowed,
         predicted_ms=chosen.candidate.predicted_ms,
         measured_ms=chosen.measured_ms,
-        not_measured=place.cannot_run,
+        not_measured=cannot_run,
         unfused_ms=min(unfused, default=None),
         floor_ms=floor_ms(graph, place.hardware),
         candidates=found.graphs,

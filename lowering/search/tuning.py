@@ -10,16 +10,15 @@ those that call a vendor's library only if there is no other.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.built_plan import MODULE, BuiltPlan
 from cleave.lowering.compilation.accuracy import NumericCheck
-from cleave.lowering.compilation.device_check import DeviceCheck
-from cleave.lowering.compilation.reduced_sizes import GraphSizes
+from cleave.lowering.compilation.device import NoDeviceError
+from cleave.lowering.compilation.device_worker import CandidateError, DeviceWorker
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_all
 from cleave.lowering.hardware import Hardware
@@ -27,9 +26,6 @@ from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.search.candidates import PlannedCandidate, Step
 from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes
-
-if TYPE_CHECKING:
-    from cleave.lowering.runtime import CompiledGraph
 
 JOB_SECONDS = 120.0
 
@@ -43,7 +39,6 @@ class Trial:
     built: BuiltPlan | None = None
     faults: Sequence[str] = ()
     check: NumericCheck | None = None
-    runnable: CompiledGraph | None = None
     measured_ms: float | None = None
     reason: str | None = None
 
@@ -58,6 +53,8 @@ class Tuning:
 
     trials: list[Trial]
     chosen: Trial
+    not_measured: str | None = None
+    """Why they did not run; None if they did."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     notes: list[str] = field(default_factory=list[str])
 
@@ -68,7 +65,7 @@ def tune(
     hardware: Hardware,
     folder: Path,
     *,
-    on_device: bool,
+    device: DeviceWorker | None,
     repeats: int,
     deadline: float | None,
     progress: Step,
@@ -78,6 +75,7 @@ def tune(
 
     Args:
         folder: where each is built, in a folder by its number.
+        device: where they run; if None, or if PyTorch has no GPU, they do not.
         deadline: `time.monotonic()` after which no more are waited for.
     Raises:
         CompilationError: none of them is right; the message has the last reason.
@@ -88,32 +86,37 @@ def tune(
     _build(trials, hardware, folder, deadline, progress)
     tuning.seconds["build"] = time.monotonic() - start
     start = time.monotonic()
-    check = DeviceCheck(graph, GraphSizes.of(graph).sizes) if on_device else None
+    if device is not None:
+        progress("check: the reference on the GPU")
+        try:
+            device.prepare()
+        except NoDeviceError as error:
+            device, tuning.not_measured = None, str(error)
     gate = GraphGate(graph)
     order = trials
-    if check is None:
+    if device is None:
         order = sorted(trials, key=lambda trial: trial.candidate.calls_library)
     for trial in order:
-        if check is not None:
-            _check_on_device(trial, check, progress)
+        if device is not None:
+            _check_on_device(trial, device, progress)
         elif not trial.is_out:
             _check_in_numpy(graph, trial, progress)
             if not trial.is_out and gate.reason(trial.candidate.pieces) is None:
                 break  # the others would only be slower, by all that is known
     tuning.seconds["check"] = time.monotonic() - start
     right = [trial for trial in order if trial.check and not trial.is_out]
+    if device is not None:
+        start = time.monotonic()
+        progress(f"measure: {len(right)} plans")
+        right = _measured(right, device, repeats)
+        tuning.seconds["measure"] = time.monotonic() - start
     if not right:
         last = next((t.reason for t in reversed(trials) if t.reason), "nothing to try")
         raise CompilationError(
             f"@{graph.graph_name}: none of {len(trials)} plans works; the last: {last}"
         )
-    if check is not None:
-        start = time.monotonic()
-        progress(f"measure: {len(right)} plans")
-        _measure(right, check, repeats)
-        tuning.seconds["measure"] = time.monotonic() - start
-        right.sort(key=lambda trial: trial.measured_ms or float("inf"))
-        progress(f"measure: the best takes {right[0].measured_ms or 0:.4f} ms")
+    if (best_ms := right[0].measured_ms) is not None:
+        progress(f"measure: the best takes {best_ms:.4f} ms")
     tuning.chosen = _winner(right, gate, tuning, progress)
     return tuning
 
@@ -187,17 +190,14 @@ def _check_in_numpy(graph: GraphOp, trial: Trial, progress: Step) -> None:
     _require_right(trial)
 
 
-def _check_on_device(trial: Trial, check: DeviceCheck, progress: Step) -> None:
-    from cleave.lowering.runtime import load_compiled
-
+def _check_on_device(trial: Trial, device: DeviceWorker, progress: Step) -> None:
     if trial.built is None or trial.is_out:
         return
     progress(f"check: plan {trial.number} on the GPU")
     try:
-        trial.runnable = load_compiled(trial.built)
-        trial.check = check.check(trial.runnable)
-    except (RuntimeError, ValueError, OSError) as error:
-        trial.reason = f"does not run: {str(error).splitlines()[0]}"
+        trial.check = device.check(trial.built.folder)
+    except CandidateError as error:
+        trial.reason = str(error)
         return
     _require_right(trial)
 
@@ -207,25 +207,14 @@ def _require_right(trial: Trial) -> None:
         trial.reason = f"wrong numbers: {trial.check.reasons[0]}"
 
 
-def _measure(trials: Sequence[Trial], check: DeviceCheck, repeats: int) -> None:
-    """Median times of all of them, alternating in one run."""
-    from cleave.lowering.timing import TimingError, time_alternating
-
-    calls: dict[str, Callable[[], object]] = {}
-    try:
-        for trial in trials:
-            if trial.runnable is not None:
-                out = trial.runnable(*check.inputs)
-                calls[str(trial.number)] = _call(trial.runnable, check, out)
-        timings = time_alternating(calls, repeats=repeats)
-    except (TimingError, RuntimeError) as error:
-        raise CompilationError(str(error)) from error
+def _measured(
+    trials: Sequence[Trial], device: DeviceWorker, repeats: int
+) -> list[Trial]:
+    """Those that have a time, all alternating in one run, with the fastest first."""
+    folders = {str(t.number): t.built.folder for t in trials if t.built is not None}
+    found = device.measure(folders, repeats)
     for trial in trials:
-        if (timing := timings.get(str(trial.number))) is not None:
-            trial.measured_ms = timing.median_ms
-
-
-def _call(
-    runnable: CompiledGraph, check: DeviceCheck, out: object
-) -> Callable[[], object]:
-    return lambda: runnable(*check.inputs, out=out)  # pyright: ignore[reportArgumentType]
+        trial.measured_ms = found.times.get(str(trial.number))
+        trial.reason = found.rejected.get(str(trial.number))
+    timed = [(t.measured_ms, t) for t in trials if t.measured_ms is not None]
+    return [trial for _, trial in sorted(timed, key=lambda pair: pair[0])]

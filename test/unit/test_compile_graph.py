@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 import cleave
 from cleave.lowering.built_plan import load_built
 from cleave.lowering.compilation import building, compilation
+from cleave.lowering.compilation import compiled as compiled_module
 from cleave.lowering.compilation.accuracy import DRAWINGS, NumericCheck
 from cleave.lowering.compilation.building import Build, BuildError
 from cleave.lowering.compilation.compiled import Compiled
@@ -246,7 +247,9 @@ def test_without_a_gpu_it_is_all_there_but_cannot_be_called(
     )
 
 
-def test_calls_are_passed_on(build: Callable[..., list[str]]) -> None:
+def test_calls_are_passed_on(
+    build: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Runnable:
         def __call__(self, *args: object, **options: object) -> object:
             return (args, options)
@@ -257,9 +260,12 @@ def test_calls_are_passed_on(build: Callable[..., list[str]]) -> None:
     build(None)
     made = compiled_by_rule(EXAMPLES / "matmul.mlir")
     runnable: Any = Runnable()
-    compiled = Compiled(
-        made.source, made.stages, made.report, made.folder, lambda: runnable
+    monkeypatch.setattr(compiled_module, "load_built", lambda folder: folder)
+    monkeypatch.setattr(
+        "cleave.lowering.runtime.load_compiled",
+        lambda built, device: {(made.folder, "cuda:1"): runnable}[built, str(device)],
     )
+    compiled = Compiled(made.source, made.stages, made.report, made.folder, 1)
     x: Any = "x"
     assert compiled(x, out=x) == (("x",), {"out": "x", "workspace": None})
     assert compiled.workspace_bytes(M=5) == 5

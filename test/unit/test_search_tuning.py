@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering import runtime, timing
 from cleave.lowering.compilation.accuracy import DRAWINGS, NumericCheck
+from cleave.lowering.compilation.device import NoDeviceError
 from cleave.lowering.compilation.device_check import DoesNotFitError
+from cleave.lowering.compilation.device_worker import CandidateError, Measured
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.compile_workers import CompileJob, CompileOutcome
 from cleave.lowering.hardware import load_hardware
@@ -60,8 +61,8 @@ class Gate:
 def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
     """
     `tune_plans(builds, checks, times)` for plans that build so (a list of faults, or a
-    reason as text), compute so and take so many milliseconds. A plan that is run
-    although it is wrong fails the test.
+    reason as text), compute so and take so many milliseconds, 0 if they hang. A plan
+    that is timed although it is wrong fails the test.
     """
 
     def run(
@@ -69,7 +70,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
         checks: Sequence[NumericCheck | Exception],
         times: Sequence[float],
         refused: Sequence[int] = (),
-        on_device: bool = True,
+        on_device: bool | Exception = True,
         library: int | None = None,
     ) -> Tuning:
         def compile_all(jobs: Sequence[CompileJob], **_: Any) -> list[CompileOutcome]:
@@ -77,7 +78,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             for job in jobs:
                 faults = builds[int(job.name)]
                 built: Any = SimpleNamespace(
-                    number=int(job.name), legality=_constant(faults)
+                    folder=job.folder, legality=_constant(faults)
                 )
                 refused = isinstance(faults, str)
                 outcomes.append(
@@ -87,34 +88,32 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
                 )
             return outcomes
 
-        class DeviceCheck:
-            inputs = ()
+        class Device:
+            def prepare(self) -> None:
+                if isinstance(on_device, Exception):
+                    raise on_device
 
-            def __init__(self, graph: GraphOp, sizes: object) -> None: ...
-
-            def check(self, runnable: Any) -> NumericCheck:
-                found: Any = checks[int(runnable())]
+            def check(self, folder: Path) -> NumericCheck:
+                found: Any = checks[int(folder.name)]
                 if isinstance(found, Exception):
                     raise found
                 return found
 
-        def time_alternating(calls: dict[str, Any], repeats: int) -> dict[str, Any]:
-            assert all(not checks[int(n)].reasons for n in calls)  # pyright: ignore
-            return {n: SimpleNamespace(median_ms=times[int(n)]) for n in calls}
+            def measure(self, folders: dict[str, Path], repeats: int) -> Measured:
+                assert all(not checks[int(n)].reasons for n in folders)  # pyright: ignore
+                assert all(folder.name == n for n, folder in folders.items())
+                faults = {n: "it hangs" for n in folders if not times[int(n)]}
+                left = folders.keys() - faults.keys()
+                return Measured({n: times[int(n)] for n in left}, faults)
 
         def check_on_small_sizes(graph: GraphOp, plan: Any) -> Any:
             return checks[int(plan)]
 
-        def load_compiled(built: Any) -> Any:
-            return _constant(built.number)
-
         monkeypatch.setattr(tuning, "compile_all", compile_all)
-        monkeypatch.setattr(tuning, "DeviceCheck", DeviceCheck)
         monkeypatch.setattr(tuning, "GraphGate", Gate)
         monkeypatch.setattr(Gate, "refused", refused)
         monkeypatch.setattr(tuning, "check_on_small_sizes", check_on_small_sizes)
-        monkeypatch.setattr(runtime, "load_compiled", load_compiled)
-        monkeypatch.setattr(timing, "time_alternating", time_alternating)
+        device: Any = Device() if on_device else None
         plans: list[Any] = [
             PlannedCandidate(
                 *(n, f"# {n}", [str(n)], [], n, float(n)),  # pyright: ignore
@@ -128,7 +127,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             plans,
             load_hardware("h200"),
             Path(mkdtemp(dir=tmp_path)),
-            on_device=on_device,
+            device=device,
             repeats=3,
             deadline=None,
             progress=lambda step: None,
@@ -150,7 +149,7 @@ def test_the_fastest_of_those_that_are_right_is_chosen(tune_plans: Tune) -> None
 def test_what_does_not_build_or_run_is_rejected_and_others_go_on(
     tune_plans: Tune,
 ) -> None:
-    checks = [check(), RuntimeError("no launch\nmore"), check()]
+    checks = [check(), CandidateError("does not run: no launch"), check()]
     found = tune_plans(["took more than 120 s", [], []], checks, [0.0, 0.0, 5.0])
     assert [trial.reason for trial in found.trials] == [
         "took more than 120 s",
@@ -158,6 +157,18 @@ def test_what_does_not_build_or_run_is_rejected_and_others_go_on(
         None,
     ]
     assert found.chosen.number == 2
+
+
+def test_what_faults_when_it_is_timed_is_out(tune_plans: Tune) -> None:
+    found = tune_plans([[], [], []], [check()] * 3, [0.0, 5.0, 4.0])
+    assert (found.chosen.number, found.trials[0].reason) == (2, "it hangs")
+    with pytest.raises(CompilationError, match=r"none of 1 plans works; .*: it hangs$"):
+        tune_plans([[]], [check()], [0.0])
+
+
+def test_a_gpu_that_pytorch_does_not_have_is_none(tune_plans: Tune) -> None:
+    found = tune_plans([[]], [check()], [], on_device=NoDeviceError("no CUDA"))
+    assert (found.chosen.measured_ms, found.not_measured) == (None, "no CUDA")
 
 
 def test_faults_count_where_there_is_a_plan_without(tune_plans: Tune) -> None:
