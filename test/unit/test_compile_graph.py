@@ -260,11 +260,16 @@ def test_calls_are_passed_on(
     build(None)
     made = compiled_by_rule(EXAMPLES / "matmul.mlir")
     runnable: Any = Runnable()
-    monkeypatch.setattr(compiled_module, "load_built", lambda folder: folder)
-    monkeypatch.setattr(
-        "cleave.lowering.runtime.load_compiled",
-        lambda built, device: {(made.folder, "cuda:1"): runnable}[built, str(device)],
-    )
+
+    def load_built(folder: Path) -> Path:
+        return folder
+
+    def load_compiled(built: Path, device: object) -> object:
+        assert (built, str(device)) == (made.folder, "cuda:1")
+        return runnable
+
+    monkeypatch.setattr(compiled_module, "load_built", load_built)
+    monkeypatch.setattr("cleave.lowering.runtime.load_compiled", load_compiled)
     compiled = Compiled(made.source, made.stages, made.report, made.folder, 1)
     x: Any = "x"
     assert compiled(x, out=x) == (("x",), {"out": "x", "workspace": None})
