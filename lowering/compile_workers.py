@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -106,8 +107,13 @@ class _CompileProcess:
         self._memory_bytes = memory_bytes
         self.worker = Worker(
             "cleave.lowering.compile_process",
-            # Compiling needs no GPU and must not take memory on one.
-            {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+            {
+                # Compiling needs no GPU and must not take memory on one.
+                "CUDA_VISIBLE_DEVICES": "",
+                "OMP_NUM_THREADS": "1",
+                # Where files can be written, which a folder that is stated may not be.
+                "TMPDIR": tempfile.gettempdir(),
+            },
         )
 
     def build(self, job: CompileJob) -> CompileOutcome:

@@ -33,7 +33,7 @@ from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
 from cleave.lowering.search.effort import DEFAULT_EFFORT, EFFORTS, Ablation
-from cleave.lowering.search.folder import clear_folder, write_folder
+from cleave.lowering.search.folder import clear_folder, copy_files, write_folder
 from cleave.lowering.search.report import SearchReport
 from cleave.lowering.toolchain import find_nvcc, nvcc_version, tilelang_is_installed
 from cleave.lowering.versions import versions
@@ -128,8 +128,7 @@ class _SearchCompilation:
         entry = Entry(cache_key(self._key()))
         with entry.locked(self.progress):
             if (record := entry.load()) is not None:
-                shutil.copytree(entry.folder, folder, dirs_exist_ok=True)
-                (folder / RECORD).unlink()
+                copy_files(entry.folder, folder, but=RECORD)
                 record["report"]["notes"].append(f"from the cache: {entry.folder}")
                 return self._finished(record, folder)
             record = self._searched(folder)

@@ -11,7 +11,9 @@ The files of a compilation by search.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from cleave.lowering.built_plan import MODULE
@@ -22,6 +24,15 @@ from cleave.lowering.search.report import SearchReport
 HTML = "report.html"
 
 
+@contextmanager
+def naming(folder: Path) -> Generator[None]:
+    """Name this folder in errors, as in `out: No space left on device`."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error
+
+
 def clear_folder(folder: Path) -> None:
     """Make a folder, without what an earlier compilation wrote there; or OSError."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -30,10 +41,25 @@ def clear_folder(folder: Path) -> None:
             old.unlink()
 
 
+def copy_files(source: Path, folder: Path, but: str = "") -> None:
+    """Copy the files of a folder, but for one of this name. Raises OSError."""
+    with naming(folder):
+        for file in source.iterdir():
+            if file.name != but:
+                shutil.copy(file, folder)
+
+
 def write_folder(
     folder: Path, stages: Mapping[str, str], source: str, report: SearchReport
 ) -> None:
     """Write what is not there yet beside a build. Raises OSError."""
+    with naming(folder):
+        _write(folder, stages, source, report)
+
+
+def _write(
+    folder: Path, stages: Mapping[str, str], source: str, report: SearchReport
+) -> None:
     for number, (name, text) in enumerate(stages.items()):
         (folder / f"{number:02}_{name}.mlir").write_text(text, encoding="utf-8")
     (folder / MODULE).write_text(source, encoding="utf-8")

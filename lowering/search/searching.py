@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ from cleave.lowering.search.candidates import (
 )
 from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.floor import floor_ms
+from cleave.lowering.search.folder import copy_files
 from cleave.lowering.search.report import SearchReport, TrialReport
 from cleave.lowering.search.tuning import Trial, Tuning, tune
 
@@ -75,7 +75,7 @@ def searched(
         )
         built = tuning.chosen.built
         assert built is not None  # what is right was built
-        shutil.copytree(built.folder, folder, dirs_exist_ok=True)
+        copy_files(built.folder, folder)
     tuning.seconds = {**seconds, **tuning.seconds}
     report = _report(graph, effort, place, found, tuning)
     return report, tuning.chosen.candidate

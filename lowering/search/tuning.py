@@ -9,6 +9,9 @@ those that call a vendor's library only if there is no other.
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,6 +31,8 @@ from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes
 
 JOB_SECONDS = 120.0
+BUILD_BYTES = 64 * 2**20
+"""Of a disk, which nvcc's files of one kernel may take up to."""
 
 
 @dataclass
@@ -164,6 +169,8 @@ def _build(
     best = min(trial.candidate.predicted_ms for trial in trials)
     progress(f"build: 0 of {len(jobs)}")
     outcomes = compile_all(jobs, seconds=JOB_SECONDS, done=done, deadline=deadline)
+    if not all(outcome.built for outcome in outcomes):
+        _require_space(folder)
     if deadline is not None and not any(outcome.built for outcome in outcomes):
         progress("build: the best plan by the model, for no time was left")
         outcomes[:1] = compile_all(jobs[:1], seconds=JOB_SECONDS)
@@ -178,6 +185,12 @@ def _build(
         for trial in trials:
             if trial.faults and not trial.is_out:
                 trial.reason = trial.faults[0]
+
+
+def _require_space(folder: Path) -> None:
+    """Raises OSError if builds failed for want of space, not for what is built."""
+    if shutil.disk_usage(folder).free < BUILD_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder.parent))
 
 
 def _check_in_numpy(graph: GraphOp, trial: Trial, progress: Step) -> None:

@@ -4,6 +4,7 @@ the process runs in the place of PyTorch. Real faults need a GPU (test/gpu).
 """
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def start(
     monkeypatch.setenv("STARTS", str(tmp_path / "starts"))
     device = Device(3, "GPU", load_hardware("h200"))
 
-    def worker(prepare: str = "pass", run_seconds: float = 1) -> DeviceWorker:
+    def worker(prepare: str = "pass", run_seconds: float = 0.6) -> DeviceWorker:
         (tmp_path / "some_gpu.py").write_text(GPU.replace("{prepare}", prepare))
         return DeviceWorker(example_graph("matmul"), device, "some_gpu", run_seconds)
 
@@ -106,7 +107,7 @@ def test_a_candidate_that_faults_is_rejected_and_others_go_on(
         "works": right,
         "dies": "does not run: a run died (SIGABRT; an illegal address)",
         "refuses": "does not run: it changed its argument x",
-        "hangs": "does not run: a run took more than 1 s",
+        "hangs": "does not run: a run took more than 0.6 s",
         "faults": "does not run: CUDA error: illegal instruction",
         "works again": right,
     }
@@ -122,9 +123,22 @@ def test_what_faults_when_it_is_timed_is_left_out(start: Start, tmp_path: Path) 
     assert found.rejected == {
         "1": "cannot be timed: a sample died (SIGABRT; an illegal address)",
         "2": "cannot be timed: it changed its argument x",
-        "3": "cannot be timed: a sample took more than 1 s",
+        "3": "cannot be timed: a sample took more than 0.6 s",
     }
     assert starts(tmp_path) == 3
+
+
+def test_an_interruption_leaves_no_process(start: Start, tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with start() as worker:
+            worker.check(Path("works"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    pid = int((tmp_path / "starts").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_notes_let_time_start_anew(start: Start) -> None:

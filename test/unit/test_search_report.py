@@ -1,13 +1,18 @@
 """The report of a search: JSON and back, lines for people, and a page."""
 
+import errno
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from cleave.lowering.search.folder import copy_files, write_folder
 from cleave.lowering.search.html import html
 from cleave.lowering.search.report import SearchReport, TrialReport
+from cleave.tools.errors import message
 from cleave.tools.progress import Display
 from cleave.tools.search_report import search_lines
 
@@ -119,6 +124,23 @@ def test_the_page_has_all_texts_escaped() -> None:
         assert text in page.text
     assert not {"fast", "numbers", "i", "b", "script"} & page.tags
     assert {"table", "pre", "div"} <= page.tags
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(shutil, "copy", full)
+    for write in (
+        lambda: write_folder(tmp_path, {"input": "g"}, "source", REPORT),
+        lambda: copy_files(Path(__file__).parent, tmp_path),
+    ):
+        with pytest.raises(OSError, match="No space") as caught:
+            write()
+        assert message(caught.value) == f"error: {tmp_path}: No space left on device"
 
 
 def test_the_display_keeps_phases_in_order() -> None:

@@ -171,6 +171,16 @@ def test_a_gpu_that_pytorch_does_not_have_is_none(tune_plans: Tune) -> None:
     assert (found.chosen.measured_ms, found.not_measured) == (None, "no CUDA")
 
 
+def test_a_full_disk_is_no_fault_of_the_plans(
+    tune_plans: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is what happens to be built in spite of it the best of all."""
+    monkeypatch.setattr(tuning.shutil, "disk_usage", _constant(SimpleNamespace(free=9)))
+    with pytest.raises(OSError, match="No space left on device"):
+        tune_plans(["nvcc cannot compile", []], [check()] * 2, [1.0, 1.0])
+    assert tune_plans([[], []], [check()] * 2, [2.0, 1.0]).chosen.number == 1
+
+
 def test_faults_count_where_there_is_a_plan_without(tune_plans: Tune) -> None:
     found = tune_plans([["it spills"], []], [check()] * 2, [1.0, 2.0])
     assert (found.chosen.number, found.trials[0].reason) == (1, "it spills")
