@@ -39,6 +39,7 @@ from cleave.lowering.compilation.device import (
 from cleave.lowering.compilation.device_worker import CandidateError, DeviceWorker
 from cleave.lowering.compilation.folder import write_build, write_report, write_texts
 from cleave.lowering.compilation.footprint import require_fit
+from cleave.lowering.compilation.memory import require_memory
 from cleave.lowering.compilation.pipeline import (
     NoProgramError,
     TileProgram,
@@ -131,6 +132,7 @@ class _Compilation:
         except NoProgramError as error:
             raise CompilationError(f"@{graph.graph_name}: {error}") from error
         self.graph = self.prepared.symbolic
+        require_memory(self.graph, self.hardware)
 
     def compile(self, out_dir: Path | None) -> Compiled:
         if out_dir is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import Dim, SymbolicDim, evaluate, names_of, symbol
 from cleave.dialects.facts import Fact
@@ -109,6 +110,21 @@ class SignedParams:
     def keep(self, sizes: Mapping[str, int]) -> bool:
         """Whether they have the same signs under other sizes."""
         return all(_sign(evaluate(d, sizes)) == sign for d, sign in self.signs.items())
+
+
+def sizes_in_constants(graph: GraphOp) -> frozenset[str]:
+    """
+    Symbols that constants of a graph are made of. They keep their sizes, of which a
+    pass may have computed a number, as `1 / sqrt(D)`.
+    """
+    values = [
+        value
+        for op in graph.operators
+        if isinstance(op, Constant)
+        for value in op.params.values()
+    ]
+    dims = [value for value in values if isinstance(value, SymbolicDim)]
+    return frozenset(name for dim in dims for name in dim.names)
 
 
 def reduced_sizes(graph: GraphOp, configuration: Configuration) -> dict[str, int]:

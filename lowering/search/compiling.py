@@ -12,7 +12,6 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import prod
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -21,7 +20,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.compilation.compiled import Compiled
 from cleave.lowering.compilation.device import (
@@ -29,6 +27,7 @@ from cleave.lowering.compilation.device import (
     NoDeviceError,
     visible_device,
 )
+from cleave.lowering.compilation.memory import require_memory
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
@@ -105,7 +104,7 @@ class _SearchCompilation:
             self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
         )
         self.graph = symbolized(graph)
-        _require_memory(self.graph, self.hardware)
+        require_memory(self.graph, self.hardware)
         self.input_text = f"{graph}\n"
         self.versions = versions(nvcc_version(nvcc))
 
@@ -216,19 +215,3 @@ def symbolized(graph: GraphOp) -> GraphOp:
             f"write `where [{unbound[0]} = ...]`"
         )
     return symbolic
-
-
-def _require_memory(graph: GraphOp, hardware: Hardware) -> None:
-    """Raises CompilationError if not even inputs and results fit into memory."""
-    facts = graph.facts
-    taken = 0
-    for type_ in [*graph.input_types, *graph.output_types]:
-        dims = [facts.resolve(dim) for dim in type_.dims]
-        sizes = [dim for dim in dims if isinstance(dim, int)]
-        if len(sizes) == len(dims):
-            taken += prod(sizes) * element_bytes(type_.element_type)
-    if taken > hardware.memory_bytes:
-        raise CompilationError(
-            f"@{graph.graph_name}: inputs and results take {taken / 1e9:,.0f} GB, "
-            f"but {hardware.name} has {hardware.memory_bytes / 1e9:,.0f} GB"
-        )

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.views import Reshape
-from cleave.dialects.dims import SymbolicDim, names_of
-from cleave.lowering.compilation.reduced_sizes import GraphSizes, SignedParams
+from cleave.dialects.dims import names_of
+from cleave.lowering.compilation.reduced_sizes import (
+    GraphSizes,
+    SignedParams,
+    sizes_in_constants,
+)
 from cleave.lowering.compilation.tile_check import bind
 from cleave.lowering.gate.executors import Array
 from cleave.lowering.gate.gate import NumericalGate
@@ -74,14 +77,7 @@ class GraphGate:
 
 def _small_sizes(graph: GraphOp) -> dict[str, int]:
     signed = SignedParams.of(graph, GraphSizes.of(graph).sizes)
-    # A pass may have computed a number from a size that a constant has the value of.
-    constants = [
-        value
-        for op in graph.operators
-        if isinstance(op, Constant)
-        for value in op.params.values()
-    ]
-    kept = {n for dim in constants if isinstance(dim, SymbolicDim) for n in dim.names}
+    kept = sizes_in_constants(graph)
     reduced = {
         name
         for op in graph.operators

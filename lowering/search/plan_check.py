@@ -12,7 +12,11 @@ from cleave.dialects.dims import Call, Dim, evaluate, names_of, terms_of
 from cleave.dialects.itgraph.level import Level
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.compilation.accuracy import NumericCheck
-from cleave.lowering.compilation.reduced_sizes import GraphSizes, SignedParams
+from cleave.lowering.compilation.reduced_sizes import (
+    GraphSizes,
+    SignedParams,
+    sizes_in_constants,
+)
 from cleave.lowering.compilation.tile_check import check_plan
 
 LARGEST_WHOLE = 32
@@ -36,8 +40,9 @@ def small_sizes(graph: GraphOp, plan: PlanOp) -> dict[str, int]:
     original = GraphSizes.of(graph)
     signed = SignedParams.of(graph, original.sizes)
     wanted = relations.at(original.sizes)
+    kept = sizes_in_constants(graph)
     return original.shrunk(
-        relations.candidates,
+        lambda name: () if name in kept else relations.candidates(name),
         lambda sizes: signed.keep(sizes) and relations.at(sizes) == wanted,
     )
 

@@ -21,7 +21,7 @@ from cleave.lowering.search import compiling, request, searching
 from cleave.lowering.search.candidates import Candidates, find_candidates
 from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.gate_check import GraphGate
-from cleave.lowering.search.plan_check import check_on_small_sizes
+from cleave.lowering.search.plan_check import check_on_small_sizes, small_sizes
 from cleave.lowering.toolchain import find_nvcc
 from cleave.tools import main
 from cleave.tools.graph_file import parse_graph
@@ -160,6 +160,25 @@ def test_plans_mean_what_the_graph_does() -> None:
         assert gate.reason(plan.pieces) is None
 
 
+def test_sizes_that_constants_are_made_of_stay() -> None:
+    """A pass may have made a number of them, as of `1 / sqrt(K)`."""
+    scaled = MATMUL.replace("K = 128", "K = 512").replace(
+        "%o = algebra.matmul %x, %w\n",
+        """%a = algebra.matmul %x, %w
+  %k = algebra.constant K : !algebra.tensor<[1, 1], f32>
+  %o = algebra.div %a, %k
+""",
+    )
+    for text, size in (
+        (scaled, 512),
+        (scaled.replace("constant K", "constant 3"), 128),
+    ):
+        graph = compiling.symbolized(parse_graph(text.encode(), "text"))
+        plans = found_without_search(graph).plans
+        ours = next(plan for plan in plans if not plan.is_unfused)
+        assert small_sizes(graph, ours.plan)["K"] == size
+
+
 # Requests
 
 
@@ -221,8 +240,11 @@ def test_bad_requests(options: dict[str, Any], message: str) -> None:
 def test_tensors_that_do_not_fit_are_one_message() -> None:
     text = MATMUL.replace("M = 256", "M = 1048576").replace("N = 256", "N = 1048576")
     message = "^@product: inputs and results take 2,200 GB, but NVIDIA H200 has 151 GB$"
+    for effort in ("quick", "rule"):
+        with pytest.raises(CompilationError, match=message):
+            cleave.compile(text, effort=effort)
     with pytest.raises(CompilationError, match=message):
-        cleave.compile(text, effort="quick")
+        cleave.compile(text, tile="M=64")
 
 
 def test_ctrl_c_is_silent_and_leaves_no_entry(
