@@ -60,8 +60,18 @@ def all_rows() -> list[Row]:
     return [*prefill_rows((512, 4096)), *decode_rows((16, 64))]
 
 
-def search(row: Row, folder: Path, hardware: Hardware, plans: int) -> Searched:
-    """The plans of a row, the best by the model first; runs in a process of its own."""
+def search(
+    row: Row,
+    folder: Path,
+    hardware: Hardware,
+    plans: int,
+    ablation: Ablation | None = None,
+    label: str = "",
+) -> Searched:
+    """
+    The plans of a row, the best by the model first; runs in a process of its own.
+    `label` becomes a part of the names of their modules, in `folder`.
+    """
     sizes = ", ".join(f"{name} = {size}" for name, size in row.sizes.items())
     text = (EXAMPLES / f"{row.subgraph}.mlir").read_text(encoding="utf-8")
     bound = FACTS.sub(f"where [{sizes}]", text).encode()
@@ -70,13 +80,13 @@ def search(row: Row, folder: Path, hardware: Hardware, plans: int) -> Searched:
     start = time.perf_counter()
     try:
         found = find_candidates(
-            graph, effort, hardware, Ablation(), False, lambda _: None
+            graph, effort, hardware, ablation or Ablation(), False, lambda _: None
         )
     except CompilationError as error:
         seconds = time.perf_counter() - start
         return Searched(row, [], [], [], [], seconds, str(error))
     seconds = time.perf_counter() - start
-    stem = re.sub(r"\W+", "_", row.title)
+    stem = re.sub(r"\W+", "_", f"{row.title} {label}".strip())
     modules = [folder / f"{stem}_{n:02}.py" for n in range(len(found.plans))]
     for module, plan in zip(modules, found.plans, strict=True):
         module.write_text(plan.source, encoding="utf-8")

@@ -5,7 +5,7 @@ a call of a vendor's library for each matmul that is all of its group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DictionaryAttr
@@ -21,6 +21,7 @@ from cleave.passes.scheduling.selection import (
     Candidate,
     composed,
     prepared_for_schedules,
+    select,
     sequences_of,
     total_seconds,
 )
@@ -86,11 +87,31 @@ def unfused(
     groups = [each for each in sequences_of(graphs) if is_unfused(each)]
     if not groups:
         groups = [[g] for g in graphs if KERNEL not in g.attributes and library_plan(g)]
-    schedules: dict[GraphOp, Schedule] = {}
+    found = _with_calls(groups, _best(candidates), search)
+    if not found:
+        # Matmuls without a schedule may be all that keeps others from having one.
+        rest = [g for group in groups for g in group if library_plan(g) is None]
+        selections = select(rest, search).values()
+        others = [each for found in selections for each in found.candidates]
+        found = _with_calls(groups, _best(others), search)
+    return sorted(found, key=lambda each: each.seconds)
+
+
+def _best(candidates: Sequence[Candidate]) -> dict[GraphOp, KernelSchedule]:
+    """The best schedule of each graph, which the fastest of a sequence has."""
+    schedules: dict[GraphOp, KernelSchedule] = {}
     for candidate in candidates:
-        # The fastest of a sequence has the best schedule of each of its kernels.
         for graph, schedule in zip(candidate.graphs, candidate.schedules, strict=True):
             schedules.setdefault(graph, schedule)
+    return schedules
+
+
+def _with_calls(
+    groups: Sequence[Sequence[GraphOp]],
+    schedules: Mapping[GraphOp, KernelSchedule],
+    search: Search,
+) -> list[Unfused]:
+    """The sequences of which each graph is a call of a library, or has a schedule."""
     found: list[Unfused] = []
     for group in groups:
         chosen: list[Schedule] = []
@@ -103,4 +124,4 @@ def unfused(
         if len(chosen) == len(group):
             seconds = total_seconds([each.seconds for each in chosen], search.hardware)
             found.append(Unfused(tuple(group), tuple(chosen), seconds))
-    return sorted(found, key=lambda each: each.seconds)
+    return found

@@ -132,12 +132,12 @@ def _cached(command: list[str]) -> str:
     return done.stdout
 
 
-def found_without_search(graph: GraphOp) -> Candidates:
+def found_without_search(graph: GraphOp, iterate: bool = True) -> Candidates:
     return find_candidates(
         graph,
         EFFORTS["quick"],
         load_hardware("h200"),
-        Ablation(superoptimize=False),
+        Ablation(superoptimize=False, iterate=iterate),
         False,
         lambda step: None,
     )
@@ -158,6 +158,17 @@ def test_plans_mean_what_the_graph_does() -> None:
         assert list(check.reasons) == []
         assert check.sizes["M"] * check.sizes["N"] <= 2**18
         assert gate.reason(plan.pieces) is None
+
+
+@pytest.mark.parametrize("shape", ["alone", "softmax"])
+def test_a_library_is_called_where_no_kernel_has_a_tile(shape: str) -> None:
+    """Rows of 4096 terms, which fit no threadblock, in products that never loop."""
+    text = MATMUL if shape == "alone" else SOFTMAX
+    text = text.replace("K = 128", "K = 4096")
+    graph = compiling.symbolized(parse_graph(text.encode(), "text"))
+    (plan,) = found_without_search(graph, iterate=False).plans
+    assert plan.calls_library
+    assert list(check_on_small_sizes(graph, plan.plan).reasons) == []
 
 
 def test_sizes_that_constants_are_made_of_stay() -> None:
