@@ -11,7 +11,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph import KernelOp, LibraryMatmul, PlanOp
+from cleave.lowering.built_plan import BuiltPlan, load_built
 from cleave.lowering.generated import load_generated
+from cleave.lowering.hardware import load_hardware
 from cleave.lowering.numpy_algebra import execute_graph
 from cleave.lowering.numpy_itgraph import execute_plan
 from cleave.lowering.plan import KernelArg, LibraryCall, Plan, PlanError
@@ -122,6 +124,10 @@ def test_a_plan_may_have_no_kernel_at_all(
     module = load_generated(file)
     assert module.functions() == {}
     assert module.plan.dynamic_dims == ("M",)
+    built = BuiltPlan(tmp_path, module.plan, "sm_90a", {}, ())
+    built.save()
+    assert load_built(tmp_path) == built
+    assert built.legality(load_hardware("h200")) == []
 
 
 @pytest.mark.parametrize(
