@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -14,10 +13,12 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.passes.equal_graphs import EQUALS, named_by, symbol_names, warn
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.partitioning.reduction_cuts import ReductionCut, ReductionCuts
-from cleave.passes.superoptimize.superoptimize import EQUALS
+from cleave.passes.partitioning.splits import splits_of
+from cleave.passes.scheduling.tiles import fresh_name
 
 CUTS = "cuts"
 """The entry of a piece's description that names the graph that was cut."""
@@ -44,7 +45,8 @@ class PartitionReductionsPass(ModulePass):
     and every other reduction with the elementwise operators around it.
 
     The attribute `kernel` of a piece gives its place in its cut, and which graph was
-    cut (`cuts`). The graph itself stays; graphs with splits and pieces are left alone.
+    cut (`cuts`). The graph itself stays; graphs with splits, pieces and graphs that are
+    cut already are left alone.
 
     Before:
         algebra.graph @norm [M, K, N]
@@ -82,13 +84,19 @@ class PartitionReductionsPass(ModulePass):
     unfused: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for graph in list(op.ops):
-            if isinstance(graph, GraphOp) and _is_whole(graph):
-                pieces = [piece for found in self._cuts(graph) for piece in found]
-                op.body.block.insert_ops_after(pieces, graph)
+        taken = symbol_names(op)
+        already = {named_by(each, CUTS) for each in op.ops}
+        whole = [g for g in op.ops if isinstance(g, GraphOp) and _is_whole(g)]
+        if again := [f"@{g.graph_name}" for g in whole if g.graph_name in already]:
+            warn(self.name, f"cut already, and not cut again: {', '.join(again)}")
+        for graph in whole:
+            if graph.graph_name in already:
+                continue
+            pieces = [piece for found in self._cuts(graph, taken) for piece in found]
+            op.body.block.insert_ops_after(pieces, graph)
 
-    def _cuts(self, graph: GraphOp) -> Iterator[list[GraphOp]]:
-        """The pieces of each cut."""
+    def _cuts(self, graph: GraphOp, taken: set[str]) -> Iterator[list[GraphOp]]:
+        """The pieces of each cut, with names that are not taken yet."""
         cuts = ReductionCuts(graph)
         most_traffic = 2 * cuts.none.traffic
         groups: ReductionCut | None = None
@@ -96,19 +104,26 @@ class PartitionReductionsPass(ModulePass):
             groups = cuts.unfused()
             most_traffic = max(most_traffic, groups.traffic)
         except PassFailedException as error:
-            print(f"warning: pass '{self.name}': {error}", file=sys.stderr)
+            warn(self.name, str(error))
         found = islice(cuts.by_traffic(most_traffic), self.limit)
         for number, each in enumerate(found, 1):
-            yield pieces_of(each, f"{graph.graph_name}_cut{number}")
+            yield pieces_of(each, f"{graph.graph_name}_cut{number}", taken=taken)
         if self.unfused and groups is not None and len(groups.drafts) > 1:
-            yield pieces_of(groups, f"{graph.graph_name}_unfused", UNFUSED)
+            name = f"{graph.graph_name}_unfused"
+            yield pieces_of(groups, name, UNFUSED, taken=taken)
 
 
-def pieces_of(found: ReductionCut, name: str, *marks: str) -> list[GraphOp]:
+def pieces_of(
+    found: ReductionCut, name: str, *marks: str, taken: set[str] | None = None
+) -> list[GraphOp]:
     """
     The pieces of a cut as graphs that say what they are pieces of: the plan composed of
-    them is called `name`, and has the marks as attributes.
+    them is called `name`, or similarly where that is taken, and has the marks as
+    attributes. What the plan and the pieces are called becomes taken.
     """
+    taken = set() if taken is None else taken
+    name = fresh_name(name, taken)
+    taken.add(name)
     graph = found.graph
     whole: dict[str, Attribute] = {
         CUTS: SymbolRefAttr(graph.graph_name),
@@ -117,14 +132,9 @@ def pieces_of(found: ReductionCut, name: str, *marks: str) -> list[GraphOp]:
     }
     if (equals := graph.attributes.get(EQUALS)) is not None:
         whole[EQUALS] = equals
-    return cut(graph, found.steps, name, whole=whole)
+    return cut(graph, found.steps, name, whole=whole, taken=taken)
 
 
 def _is_whole(graph: GraphOp) -> bool:
     """Whether a graph is neither a piece nor has splits, at which others cut."""
-    return KERNEL not in graph.attributes and not any(
-        len(index) > 1
-        for op in graph.operators
-        if op.IS_VIEW and not op.KEEPS_ORDER
-        for index in op.expression.operands[0]
-    )
+    return KERNEL not in graph.attributes and not any(splits_of(graph))

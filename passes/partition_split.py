@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
-    SymbolRefAttr,
     i64,
 )
 from xdsl.ir import SSAValue
@@ -22,14 +21,25 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.tensor import TensorType
+from cleave.passes.equal_graphs import (
+    EQUALS,
+    equals,
+    have_candidates,
+    symbol_names,
+)
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.grouping import grouped
-from cleave.passes.superoptimize.superoptimize import EQUALS
+from cleave.passes.partitioning.piece import KERNEL
+from cleave.passes.partitioning.splits import splits_of
+from cleave.passes.specialize import TESTED
+from cleave.passes.superoptimize.superoptimize import VERIFIED
 
 REFUSED = "refused"
 """The attribute of a graph with the number of its candidates refused, by reason."""
 
 _NAMES = ("split", "combine")
+_KEPT = (EQUALS, VERIFIED, TESTED)
+"""What is known of a graph that holds for its kernels together."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,8 @@ class PartitionSplitPass(ModulePass):
     Refused, and counted by reason in the attribute `refused` of the original, are
     candidates in which a computed tensor that still has the dim of the parts would go
     through memory, and those with a matmul behind the split kernel. Graphs without
-    splits stay as they are.
+    splits stay as they are, as do pieces, and graphs that others equal: their copy
+    among these is cut instead.
 
     Before:
         algebra.graph @rowsum_2 [M, K, s] where [s | K]
@@ -78,20 +89,23 @@ class PartitionSplitPass(ModulePass):
     name = "partition-split"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        taken, kept = symbol_names(op), have_candidates(op.ops)
         refused: dict[str, Counter[str]] = {}
         replacements: list[tuple[GraphOp, list[GraphOp]]] = []
         for graph in op.ops:
-            if isinstance(graph, GraphOp) and _splits_of(graph):
-                partition = Partition(graph)
-                reason = partition.refusal()
-                if reason is None:
-                    replacements.append((graph, partition.build()))
-                    continue
-                equals = graph.attributes.get(EQUALS)
-                if not isinstance(equals, SymbolRefAttr):
-                    raise PassFailedException(f"graph @{graph.graph_name}: {reason}")
-                refused.setdefault(equals.string_value(), Counter())[reason] += 1
+            if not isinstance(graph, GraphOp) or graph.graph_name in kept:
+                continue
+            if KERNEL in graph.attributes or not any(splits_of(graph)):
+                continue
+            partition = Partition(graph)
+            reason = partition.refusal()
+            if reason is None:
+                replacements.append((graph, partition.build(taken)))
+            elif (original := equals(graph)) in taken:
+                refused.setdefault(original, Counter())[reason] += 1
                 replacements.append((graph, []))
+            else:
+                raise PassFailedException(f"graph @{graph.graph_name}: {reason}")
         for graph, parts in replacements:
             op.body.block.insert_ops_before(parts, graph)
             op.body.block.erase_op(graph)
@@ -105,19 +119,6 @@ class PartitionSplitPass(ModulePass):
                 )
 
 
-def _splits_of(graph: GraphOp) -> list[tuple[Dim, Dim]]:
-    """The count and the part of every split in a graph."""
-    splits: dict[tuple[Dim, Dim], None] = {}
-    for op in graph.operators:
-        if op.IS_VIEW and not op.KEEPS_ORDER:
-            for index in op.expression.operands[0]:
-                if len(index) == 2:
-                    of_parts, within = sorted(index, key=lambda term: term.axis)
-                    dims = op.result_type.dims
-                    splits[dims[of_parts.axis], dims[within.axis]] = None
-    return list(splits)
-
-
 class Partition:
     """
     The kernels of one graph.
@@ -128,9 +129,12 @@ class Partition:
 
     def __init__(self, graph: GraphOp) -> None:
         self.graph = graph
-        splits = _splits_of(graph)
-        self.counts = {count for count, _ in splits}
-        self.parts = {part for _, part in splits}
+        self.counts: set[Dim] = set()
+        self.parts: set[Dim] = set()
+        for value, parts, within in splits_of(graph):
+            dims = cast(TensorType, value.type).dims
+            self.counts.add(dims[parts])
+            self.parts.add(dims[within])
         self.numbers: dict[SSAValue, int] = {}
         self._counts: dict[SSAValue, tuple[int, int]] = {}
         """How many references and how many others lead to a value over the parts."""
@@ -177,17 +181,18 @@ class Partition:
                 return "a matmul behind the split kernel"
         return None
 
-    def build(self) -> list[GraphOp]:
-        """The kernels as graphs, in order."""
+    def build(self, taken: set[str]) -> list[GraphOp]:
+        """The kernels as graphs, in order, with names that are not taken yet."""
         steps: list[list[SSAValue]] = [[] for _ in range(self.kernels)]
         for value in [*self._crossing(), *self.graph.return_op.values]:
             if (number := self.numbers.get(value)) is not None:
                 steps[number].append(value)
-        equals = self.graph.attributes.get(EQUALS)
+        attributes = self.graph.attributes
         return cut(
             self.graph,
             grouped(self.graph, steps),
             self.graph.graph_name,
             names=_NAMES,
-            whole={} if equals is None else {EQUALS: equals},
+            whole={name: attributes[name] for name in _KEPT if name in attributes},
+            taken=taken,
         )

@@ -21,6 +21,7 @@ from cleave.dialects.itgraph.parts import Output, View, entry_block
 from cleave.dialects.itgraph.plan import PlanOp, ReturnOp
 from cleave.dialects.itgraph.tmap import Range, TMap
 from cleave.dialects.tensor import TensorType
+from cleave.passes.partitioning.splits import splits_of
 from cleave.passes.scheduling.propagation import (
     AxisRange,
     NoTileError,
@@ -120,11 +121,8 @@ def divides_outputs(graph: GraphOp, tiles: dict[str, int | None]) -> bool:
 def _parts(graph: GraphOp) -> dict[str, int | None]:
     """The tiles of output dims that are the count of a split."""
     counts = {
-        str(op.result_type.dims[index[0].axis])
-        for op in graph.operators
-        if op.IS_VIEW and not op.KEEPS_ORDER
-        for index in op.expression.operands[0]
-        if len(index) > 1
+        str(cast(TensorType, value.type).dims[parts])
+        for value, parts, _ in splits_of(graph)
     }
     dims = {str(dim) for type_ in graph.output_types for dim in type_.dims}
     return {name: 1 for name in graph.symbol_names if name in counts & dims}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,8 +22,15 @@ from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.plan import PlanOp
+from cleave.passes.equal_graphs import (
+    EQUALS,
+    have_candidates,
+    is_original,
+    symbol_names,
+    warn,
+)
 from cleave.passes.partitioning.piece import KERNEL
-from cleave.passes.superoptimize.superoptimize import EQUALS
+from cleave.passes.scheduling.tiles import fresh_name
 from cleave.passes.symbolize import SymbolizePass
 
 if TYPE_CHECKING:
@@ -89,15 +95,18 @@ class SelectSchedulesPass(ModulePass):
             raise PassFailedException(str(error)) from error
         search = Search(hardware, iterate=self.iterate, layouts=self.layouts)
         SymbolizePass().apply(ctx, op)
-        graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
-        candidates = list(_without_originals(graphs))
+        graphs = self._without_plans(op)
+        equal = have_candidates(graphs)
+        # Originals only if nothing says that it equals them.
+        candidates = [graph for graph in graphs if graph.graph_name not in equal]
         try:
             selections = select(candidates, search)
         except ValueError as error:
             raise PassFailedException(str(error)) from error
         # All are scheduled before one is replaced: a failure changes nothing.
+        taken = symbol_names(op)
         plans = {
-            name: self._plans(name, selection, search)
+            name: self._plans(name, selection, search, taken)
             for name, selection in selections.items()
         }
         originals = {graph.graph_name: graph for graph in graphs}
@@ -105,13 +114,27 @@ class SelectSchedulesPass(ModulePass):
             if self.stats and name in originals:
                 originals[name].attributes[STATS] = _stats(selection.pruned)
         for graph in candidates:
-            if KERNEL in graph.attributes or EQUALS in graph.attributes:
+            if not is_original(graph):
                 op.body.block.erase_op(graph)
         for found in plans.values():
             op.body.block.add_ops(found)
 
-    def _plans(self, name: str, selection: Selection, search: Search) -> list[PlanOp]:
-        """The plans for the graph of this name, in order."""
+    def _without_plans(self, module: ModuleOp) -> list[GraphOp]:
+        """The graphs of a module but those that have plans already."""
+        planned = have_candidates(op for op in module.ops if isinstance(op, PlanOp))
+        graphs = [graph for graph in module.ops if isinstance(graph, GraphOp)]
+        for graph in graphs:
+            if graph.graph_name in planned:
+                warn(self.name, f"graph @{graph.graph_name} has plans; not scheduled")
+        return [graph for graph in graphs if graph.graph_name not in planned]
+
+    def _plans(
+        self, name: str, selection: Selection, search: Search, taken: set[str]
+    ) -> list[PlanOp]:
+        """
+        The plans for the graph of this name, in order. Their names are not among those
+        that are taken, and become so.
+        """
         from cleave.passes.scheduling.selection import varied
 
         chosen: list[tuple[Candidate, PlanOp]] = []
@@ -128,7 +151,8 @@ class SelectSchedulesPass(ModulePass):
             )
         chosen.sort(key=lambda pair: pair[0].seconds)
         for number, (candidate, plan) in enumerate(chosen):
-            plan.sym_name = StringAttr(f"{name}_plan{number}")
+            plan.sym_name = StringAttr(fresh_name(f"{name}_plan{number}", taken))
+            taken.add(plan.plan_name)
             plan.attributes.pop(KERNEL, None)
             plan.attributes.update(
                 {
@@ -141,16 +165,6 @@ class SelectSchedulesPass(ModulePass):
                 }
             )
         return [plan for _, plan in chosen]
-
-
-def _without_originals(graphs: Iterable[GraphOp]) -> Iterable[GraphOp]:
-    """The graphs to schedule: originals only if nothing says that it equals them."""
-    equal = {
-        attribute.string_value()
-        for graph in graphs
-        if isinstance(attribute := graph.attributes.get(EQUALS), SymbolRefAttr)
-    }
-    return (graph for graph in graphs if graph.graph_name not in equal)
 
 
 def _stats(pruned: Pruned) -> DictionaryAttr:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
-from math import lcm, prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -16,31 +13,34 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     ModuleOp,
     StringAttr,
-    SymbolRefAttr,
     i64,
 )
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
-from xdsl.utils.hints import isa
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.dims import Dim, evaluate, names_of, symbol
+from cleave.dialects.dims import evaluate, names_of, symbol
 from cleave.dialects.facts import Fact, FactError
-from cleave.dialects.tensor import FactAttr, TensorType
+from cleave.dialects.tensor import FactAttr
+from cleave.passes.equal_graphs import (
+    EQUALS,
+    equals,
+    have_candidates,
+    is_original,
+    symbol_names,
+    warn,
+)
+from cleave.passes.final_test import FinalTest, split_counts
+from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.scheduling.tiles import fresh_name, parse_tiles
-from cleave.passes.superoptimize.superoptimize import EQUALS
 from cleave.passes.uneven_splits import (
     UnevenSplit,
     chunk_of,
-    same_numbers,
     with_chunks,
 )
 
 if TYPE_CHECKING:
-    from cleave.passes.superoptimize.equivalence import Reference
-
-_SMALL = 64
-"""A budget so small that inputs can be drawn for which square roots are roots."""
+    pass
 
 TESTED = "tested"
 """The attribute of a graph that says at what sizes it was tested at last."""
@@ -57,7 +57,8 @@ class SpecializePass(ModulePass):
     divide a dim make parts of a chunk each, a multiple of 64 or 128, of which the last
     is not full and none is empty; reductions are masked where that matters. Sizes and
     counts are bound as facts, types stay symbolic. Sizes come from the graph's facts
-    and from `sizes`, which reads like `"M=4096 K=64"`.
+    and from `sizes`, which reads like `"M=4096 K=64"`. A graph that others equal keeps
+    its name, and what it splits itself into as many parts as a symbol says.
 
     Each result is tested once more against the graph that it equals, by fingerprints,
     or with numbers where a count does not divide, on the original shapes or, if no
@@ -90,14 +91,19 @@ class SpecializePass(ModulePass):
             given[name] = size
         graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
         originals = {
-            graph.graph_name: _FinalTest(graph, self.budget, self.seed)
+            graph.graph_name: FinalTest(graph, self.budget, self.seed)
             for graph in graphs
-            if EQUALS not in graph.attributes
+            if is_original(graph)
         }
-        replacements = [
-            (graph, list(self._specialized(graph, originals, given)))
-            for graph in graphs
-        ]
+        kept, taken = have_candidates(graphs), symbol_names(op)
+        replacements: list[tuple[GraphOp, list[GraphOp]]] = []
+        for graph in graphs:
+            if graph.graph_name in kept:
+                sizes = self._sizes(graph, given)
+                specialized = [_bound(graph, graph.graph_name, sizes)]
+            else:
+                specialized = self._specialized(graph, originals, given, taken)
+            replacements.append((graph, specialized))
         for graph, specialized in replacements:
             op.body.block.insert_ops_before(specialized, graph)
             op.body.block.erase_op(graph)
@@ -105,44 +111,51 @@ class SpecializePass(ModulePass):
     def _specialized(
         self,
         graph: GraphOp,
-        originals: Mapping[str, _FinalTest],
+        originals: Mapping[str, FinalTest],
         given: Mapping[str, int],
-    ) -> Iterator[GraphOp]:
-        """The graphs that a graph becomes."""
+        taken: set[str],
+    ) -> list[GraphOp]:
+        """The graphs that a graph becomes, with names that are not taken yet."""
         sizes = self._sizes(graph, given)
-        equals = graph.attributes.get(EQUALS)
-        test = (
-            originals.get(equals.string_value()) if isa(equals, SymbolRefAttr) else None
-        )
-        for counts in self._choices_of_counts(graph, sizes):
-            name = "_".join([graph.graph_name, *(f"{s}{n}" for s, n in counts.items())])
+        test: FinalTest | None = None
+        if EQUALS in graph.attributes:
+            original = equals(graph)
+            if (test := originals.get(original or "")) is None:
+                raise PassFailedException(
+                    f"graph @{graph.graph_name} says that it equals @{original}, "
+                    "which is no original graph of the module"
+                )
+        specialized: list[GraphOp] = []
+        dropped: list[tuple[str, str]] = []
+        exact = split_counts(test.graph) if test is not None else {}
+        for counts in self._choices_of_counts(graph, sizes, exact, dropped):
+            name = _name(graph, counts, taken)
             known = sizes | counts
             try:
                 divided, uneven = _with_chunks(graph, known)
             except VerifyException as error:
-                print(
-                    f"warning: pass '{self.name}': graph @{name} is dropped: {error}",
-                    file=sys.stderr,
-                )
+                dropped.append((name, str(error)))
                 continue
             result = _bound(divided, name, known)
             if test is not None:
                 tested = test.tested_sizes(result, known, uneven)
                 if tested is None:
-                    print(
-                        f"warning: pass '{self.name}': graph @{name} is dropped: "
-                        f"it does not equal @{test.graph.graph_name}",
-                        file=sys.stderr,
-                    )
+                    reason = f"it does not equal @{test.graph.graph_name}"
+                    dropped.append((name, reason))
                     continue
                 result.attributes[TESTED] = DictionaryAttr(
                     {symbol: IntegerAttr(size, i64) for symbol, size in tested.items()}
                 )
-            yield result
+            specialized.append(result)
+        if not specialized and is_original(graph):
+            raise PassFailedException("graph @{}: {}".format(*dropped[0]))
+        for name, reason in dropped:
+            warn(self.name, f"graph @{name} is dropped: {reason}")
+        return specialized
 
     def _sizes(self, graph: GraphOp, given: Mapping[str, int]) -> dict[str, int]:
         """The sizes of a graph's symbols other than its split counts."""
-        facts, counts = graph.facts, set(_split_counts(graph))
+        facts, counts = graph.facts, set(split_counts(graph))
         sizes: dict[str, int] = {}
         for name in graph.symbol_names:
             known = facts.resolve(symbol(name))
@@ -163,116 +176,62 @@ class SpecializePass(ModulePass):
         return sizes
 
     def _choices_of_counts(
-        self, graph: GraphOp, sizes: Mapping[str, int]
+        self,
+        graph: GraphOp,
+        sizes: Mapping[str, int],
+        exact: Container[str],
+        dropped: list[tuple[str, str]],
     ) -> Iterator[dict[str, int]]:
-        """Every way to choose counts for the splits that have none."""
-        splits = {s: d for s, d in _split_counts(graph).items() if s not in sizes}
-        choices: list[list[int]] = []
-        for dim in splits.values():
-            extent = evaluate(dim, sizes)
-            wanted = [
-                n
-                for n in range(2, extent // 2 + 1)
-                if (n in self.counts if self.counts else _is_usual(n, extent))
-                and (extent % n == 0 or chunk_of(extent, n) is not None)
-            ]
-            if not wanted:
-                print(
-                    f"warning: pass '{self.name}': graph @{graph.graph_name} is "
-                    f"dropped: no count divides {dim}, which is {extent}",
-                    file=sys.stderr,
-                )
-            choices.append(wanted)
-        for choice in product(*choices):
-            yield dict(zip(splits, choice, strict=True))
-
-
-class _FinalTest:
-    """An original graph, against which candidates are tested at various sizes."""
-
-    def __init__(self, graph: GraphOp, budget: int, seed: int) -> None:
-        self.graph = graph
-        self.budget = budget
-        self.seed = seed
-        self._references: dict[tuple[tuple[str, int], ...], Reference] = {}
-
-    def tested_sizes(
-        self,
-        graph: GraphOp,
-        sizes: Mapping[str, int],
-        uneven: Sequence[UnevenSplit] = (),
-    ) -> dict[str, int] | None:
-        """The sizes at which a graph equals the original, if it does."""
-        if uneven:
-            # Zeros beyond an end and minus infinity are no elements of a field.
-            tested = self._sizes_within(self.budget, graph, sizes, uneven)
-            return tested if same_numbers(self.graph, graph, tested) else None
-        for budget in (self.budget, _SMALL):
-            tested = self._sizes_within(budget, graph, sizes)
-            reference = self._reference(tested)
-            if reference.equals(graph, tested):
-                return tested
-            if reference.roots_hold:
-                break
-            # On large tensors roots have signs, by which equal graphs may differ.
-        return None
-
-    def _reference(self, sizes: Mapping[str, int]) -> Reference:
-        from cleave.passes.superoptimize.equivalence import Reference
-
-        own = {name: sizes[name] for name in self.graph.symbol_names}
-        key = tuple(own.items())
-        if key not in self._references:
-            self._references[key] = Reference(self.graph, own, self.seed)
-        return self._references[key]
-
-    def _sizes_within(
-        self,
-        budget: int,
-        graph: GraphOp,
-        sizes: Mapping[str, int],
-        uneven: Sequence[UnevenSplit] = (),
-    ) -> dict[str, int]:
         """
-        Sizes at which no tensor has more elements than the budget allows: the given
-        ones, the largest halved as often as needed, counts as they are. Chunks become
-        what holds the halved dim, and more.
+        Every way to choose counts for the splits that have none; `exact` are those that
+        have to divide. Adds to `dropped` where there is none.
         """
-        shrunk = dict(sizes)
-        counts = _split_counts(graph)
-        fixed = {*counts, *(name for s in uneven for name in (s.count, s.chunk))}
-        shapes = {
-            cast(TensorType, value.type).dims
-            for tested in (self.graph, graph)
-            for op in tested.operators
-            for value in (*op.operands, *op.results)
-        }
-        while any(
-            prod(evaluate(dim, shrunk) for dim in shape) > budget for shape in shapes
-        ):
-            for name in sorted(sizes, key=shrunk.__getitem__, reverse=True):
-                divisor = lcm(
-                    *(sizes[s] for s, dim in counts.items() if name in names_of(dim))
-                )
-                half = shrunk[name] // 2 // divisor * divisor
-                if name not in fixed and half:
-                    shrunk[name] = half
-                    for split in uneven:
-                        if split.extent == name:
-                            shrunk[split.chunk] = half // sizes[split.count] + 1
-                    break
-            else:
-                break
-        return shrunk
+        splits = {s: d for s, d in split_counts(graph).items() if s not in sizes}
+        if not splits:
+            yield {}
+            return
+        if KERNEL in graph.attributes:
+            raise PassFailedException(
+                f"graph @{graph.graph_name} is a piece of a graph whose splits have no "
+                "counts; run specialize before partition-split"
+            )
+        # A part may be split again, so its size has to be known first.
+        known = (s for s, dim in splits.items() if names_of(dim) <= sizes.keys())
+        if (count := next(known, None)) is None:
+            raise PassFailedException(
+                f"graph @{graph.graph_name}: the split counts {', '.join(splits)} "
+                "divide what depends on themselves"
+            )
+        extent = evaluate(splits[count], sizes)
+        wanted = [
+            n
+            for n in range(2, extent // 2 + 1)
+            if (n in self.counts if self.counts else _is_usual(n, extent))
+            and (
+                extent % n == 0
+                or (count not in exact and chunk_of(extent, n) is not None)
+            )
+        ]
+        if not wanted:
+            reason = f"no count divides {splits[count]}, which is {extent}"
+            dropped.append((graph.graph_name, reason))
+        for n in wanted:
+            further = {**sizes, count: n}
+            for rest in self._choices_of_counts(graph, further, exact, dropped):
+                yield {count: n, **rest}
 
 
-def _split_counts(graph: GraphOp) -> dict[str, Dim]:
-    """The counts by which a graph splits, with the dims that they divide."""
-    return {
-        str(fact.lhs): fact.rhs
-        for fact in graph.facts
-        if fact.relation == "|" and str(fact.lhs) in graph.symbol_names
-    }
+def _name(graph: GraphOp, counts: Mapping[str, int], taken: set[str]) -> str:
+    """
+    The name of a graph with counts, such as `scores_2_s4`; a symbol that ends in a
+    digit is told apart from its count. The name becomes taken.
+    """
+    if not counts:
+        return graph.graph_name
+    parts = (f"{s}_{n}" if s[-1].isdigit() else f"{s}{n}" for s, n in counts.items())
+    name = fresh_name("_".join([graph.graph_name, *parts]), taken)
+    taken.add(name)
+    return name
 
 
 def _is_usual(count: int, extent: int) -> bool:
@@ -288,7 +247,7 @@ def _with_chunks(
     join the sizes. Raises VerifyException if the graph has no such form.
     """
     uneven: list[UnevenSplit] = []
-    for count, dim in _split_counts(graph).items():
+    for count, dim in split_counts(graph).items():
         extent = evaluate(dim, sizes)
         if extent % sizes[count] == 0:
             continue

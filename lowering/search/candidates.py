@@ -19,6 +19,7 @@ from cleave.lowering.search.unfused import Unfused, is_unfused, unfused
 from cleave.lowering.tilelang.module import emit_module
 from cleave.lowering.tilelang.text import EmissionError
 from cleave.passes.drop_shifts import DropShiftsPass
+from cleave.passes.equal_graphs import have_candidates
 from cleave.passes.infer_reduced_dims import InferReducedDimsPass
 from cleave.passes.partition_reductions import PartitionReductionsPass
 from cleave.passes.partition_split import PartitionSplitPass
@@ -82,8 +83,8 @@ def find_candidates(
     progress("schedule")
     search = Search(hardware, iterate=ablation.iterate, layouts=ablation.layouts)
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
-    originals = {str(g.attributes.get("equals")) for g in graphs}
-    candidates = [g for g in graphs if f"@{g.graph_name}" not in originals]
+    originals = have_candidates(graphs)
+    candidates = [g for g in graphs if g.graph_name not in originals]
     try:
         selection = select(candidates, search)[graph.graph_name]
     except (PassFailedException, ValueError) as error:

@@ -21,6 +21,7 @@ from cleave.passes.partitioning.draft import (
     elements_of,
 )
 from cleave.passes.partitioning.piece import KERNEL, Earlier, Input, Operand, Piece
+from cleave.passes.scheduling.tiles import fresh_name
 
 
 def cut(
@@ -29,6 +30,7 @@ def cut(
     of: str,
     names: Sequence[str] = (),
     whole: Mapping[str, Attribute] | None = None,
+    taken: set[str] | None = None,
 ) -> list[GraphOp]:
     """
     The pieces of `graph`, which is left as it is.
@@ -40,6 +42,7 @@ def cut(
         names: what is appended to that to name the pieces if there are so many; their
             numbers otherwise.
         whole: attributes that the composed plan is to have.
+        taken: names that no piece is to have; those of the pieces are added.
 
     What is passed on is f32, or of the input type where it is used as an operand of
     matmuls only, which would round it to that type anyway. Operands that a matmul of
@@ -47,6 +50,7 @@ def cut(
 
     Raises PassFailedException where the type of a matmul's operands cannot be told.
     """
+    taken = set() if taken is None else taken
     drafts = drafts_of(graph, steps)
     elements = elements_of(drafts)
     places: dict[SSAValue, Operand] = {
@@ -66,7 +70,9 @@ def cut(
             whole or {},
         )
         suffix = names[number] if len(names) == len(drafts) else str(number)
-        made = _graph(f"{of}_{suffix}", draft, operands, results, elements)
+        name = fresh_name(f"{of}_{suffix}", taken)
+        taken.add(name)
+        made = _graph(name, draft, operands, results, elements)
         made.attributes[KERNEL] = piece.attribute
         pieces.append(made)
         for position, result in enumerate(results):

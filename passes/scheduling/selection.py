@@ -15,7 +15,7 @@ from itertools import product
 from math import log, prod
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
@@ -23,6 +23,7 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.tensor import FactAttr
 from cleave.lowering.hardware import Hardware
+from cleave.passes.equal_graphs import equals, named_by
 from cleave.passes.expand_vector_products import expand_vector_products
 from cleave.passes.fold_broadcast import fold_broadcast
 from cleave.passes.insert_casts import insert_casts
@@ -38,7 +39,6 @@ from cleave.passes.scheduling.ranking import (
 )
 from cleave.passes.sink_scales import sink_scales
 from cleave.passes.substitute_facts import substitute_in
-from cleave.passes.superoptimize.superoptimize import EQUALS
 
 MOST_COMBINATIONS = 64
 """Of the schedules of the kernels of one sequence."""
@@ -182,11 +182,8 @@ def _number(graph: GraphOp) -> int:
 def _target(graph: GraphOp) -> str:
     """The name of the graph that a candidate computes."""
     piece = piece_of(graph)
-    attributes = graph.attributes if piece is None else piece.whole
-    for name in (EQUALS, CUTS):
-        if isinstance(target := attributes.get(name), SymbolRefAttr):
-            return target.string_value()
-    return graph.graph_name if piece is None else piece.of
+    own = graph.graph_name if piece is None else piece.of
+    return equals(graph) or named_by(graph, CUTS) or own
 
 
 def _combined(

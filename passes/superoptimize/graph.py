@@ -10,7 +10,7 @@ since roundings are not part of the algebra.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
@@ -204,11 +204,13 @@ class Dims:
     What the search knows about dims: which are products, and small extents for them.
 
     `products` gives a dim as a product of others (`H * G` seen as [H, G]); `splits` are
-    the dims that may be split, each a product of its count and its part.
+    the dims that may be split, each a product of its count and its part; `parts` has
+    the part by its count for dims that the graph splits itself.
     """
 
     products: Mapping[Dim, tuple[Dim, ...]]
     splits: tuple[SplitDim, ...] = ()
+    parts: Mapping[Dim, Dim] = field(default_factory=dict[Dim, Dim])
 
     def primes(self, dim: Dim) -> tuple[Dim, ...]:
         """The dims that `dim` is the product of, outermost first."""

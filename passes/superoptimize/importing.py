@@ -23,6 +23,7 @@ from cleave.dialects.algebra.views import Transpose
 from cleave.dialects.dims import Dim, floordiv, symbol
 from cleave.dialects.tensor import TensorType
 from cleave.passes.dim_groups import DimGroups
+from cleave.passes.partitioning.splits import splits_of
 from cleave.passes.superoptimize.builder import GraphBuilder
 from cleave.passes.superoptimize.graph import (
     Dims,
@@ -52,7 +53,9 @@ class Imported:
     names: dict[Any, Dim]
     """What each dim of the search is in the original."""
     splits: tuple[SplitDim, ...]
-    """A split of every dim that some operator reduces."""
+    """A split of every dim that some operator reduces and that is not split yet."""
+    parts: dict[Any, Any]
+    """The size of a part by the count of the parts, of splits in the graph."""
     moved: tuple[Moved, ...]
     """The operators that selections of infinities were moved behind."""
     hinted: SearchGraph
@@ -61,7 +64,7 @@ class Imported:
     """Their names."""
 
     def dims(self, *, split: bool) -> Dims:
-        return Dims(self.products, self.splits if split else ())
+        return Dims(self.products, self.splits if split else (), self.parts)
 
 
 def import_graph(graph: GraphOp) -> Imported:
@@ -106,6 +109,7 @@ class _Importer:
             products=self.products,
             names=self.names,
             splits=tuple(self._splits()),
+            parts=self._parts(),
             moved=tuple(moved),
             hinted=self._builder.finish(list(hints)),
             hints=tuple(hints.values()),
@@ -149,7 +153,21 @@ class _Importer:
         candidates = (name, *(f"{name}_{n}" for n in range(2, len(self.names) + 3)))
         return next(s for s in map(symbol, candidates) if s not in self.names)
 
+    def _parts(self) -> dict[Any, Any]:
+        """Of the splits that the graph has: the size of a part by their count."""
+        groups = (
+            (self.groups.group(value, parts), self.groups.group(value, within))
+            for value, parts, within in splits_of(self.graph)
+        )
+        return {
+            self._dim(parts): self._dim(within)
+            for parts, within in groups
+            if parts is not None and within is not None
+        }
+
     def _splits(self) -> Iterator[SplitDim]:
+        parts = self._parts()
+        already = {*parts, *parts.values()}
         reduced = dict.fromkeys(
             self.groups.group(operand, axis)
             for op in self.graph.operators
@@ -163,8 +181,9 @@ class _Importer:
         for group in reduced:
             if group is not None and group not in self.groups.products:
                 dim = self._dim(group)
-                parts = self._fresh_symbol(f"s_{dim}")
-                yield SplitDim(dim, parts, floordiv(dim, parts))
+                if dim not in already:
+                    count = self._fresh_symbol(f"s_{dim}")
+                    yield SplitDim(dim, count, floordiv(dim, count))
 
     # Values
 

@@ -69,7 +69,8 @@ class Planner:
         self._space = space
         self._abstraction = abstraction
         self._contexts = contexts
-        self._parts = {split.count: split.part for split in dims.splits}
+        self._parts = dict(dims.parts)
+        self._parts.update((split.count, split.part) for split in dims.splits)
         self._results: dict[tuple[Move, tuple[TypeId, ...]], list[_Result]] = {}
         self._plans: dict[tuple[Move, tuple[Kind, ...]], list[Plan]] = {}
         self._pair_moves: dict[tuple[Class, Class], tuple[Move, ...]] = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Literal
 
 from xdsl.context import Context
@@ -24,13 +24,19 @@ from xdsl.utils.exceptions import PassFailedException
 from cleave.dialects.algebra.contraction import Matmul, ReduceSum
 from cleave.dialects.algebra.elementwise import Mul
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.wording import plural
+from cleave.passes.equal_graphs import (
+    EQUALS,
+    have_candidates,
+    is_original,
+    symbol_names,
+    warn,
+)
 
 if TYPE_CHECKING:
     from cleave.passes.superoptimize.importing import Imported
     from cleave.passes.superoptimize.search import Outcome
 
-EQUALS = "equals"
-"""The attribute of a candidate that names the graph it equals."""
 VERIFIED = "verified"
 """The attribute of a candidate that says how that was verified."""
 SEARCH = "search"
@@ -49,7 +55,8 @@ class SuperoptimizePass(ModulePass):
     smallest first, without a bound on the size of the search; with `split=inputs` also
     those in which dims of inputs are split (Split-K). Each stands in the module with
     the attributes `equals`, which graph it equals, and `verified`, by what inputs this
-    was tested. The original comes first among them.
+    was tested. The original comes first among them. Candidates and pieces of graphs are
+    not searched, nor is a graph that has candidates already.
 
     Limits: `values` distinct tensors, `graphs` candidates, `seconds` in all. Where one
     is hit, a warning says so and the attribute `search` of the original; what was found
@@ -84,19 +91,27 @@ class SuperoptimizePass(ModulePass):
     stats: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        originals = [
-            graph
-            for graph in op.ops
-            if isinstance(graph, GraphOp) and EQUALS not in graph.attributes
-        ]
-        found = [(graph, *self._candidates(graph)) for graph in originals]
+        taken, searched = symbol_names(op), have_candidates(op.ops)
+        found: list[tuple[GraphOp, list[GraphOp], DictionaryAttr]] = []
+        for graph in op.ops:
+            if not isinstance(graph, GraphOp) or not is_original(graph):
+                continue
+            if (name := graph.graph_name) in searched:
+                warn(self.name, f"graph @{name} has candidates; not searched again")
+                continue
+            found.append((graph, *self._candidates(graph, taken)))
         for graph, candidates, search in found:
             graph.attributes[SEARCH] = search
             for candidate in reversed(candidates):
                 op.body.block.insert_op_after(candidate, graph)
 
-    def _candidates(self, graph: GraphOp) -> tuple[list[GraphOp], DictionaryAttr]:
-        """The candidates for a graph, and what is to be said about the search."""
+    def _candidates(
+        self, graph: GraphOp, taken: set[str]
+    ) -> tuple[list[GraphOp], DictionaryAttr]:
+        """
+        The candidates for a graph, and what is to be said about the search. Their names
+        are not among those that are taken, and become so.
+        """
         from cleave.passes.superoptimize.exporting import Exporter
         from cleave.passes.superoptimize.importing import ImportFailed, import_graph
         from cleave.passes.superoptimize.limits import Limits
@@ -117,11 +132,9 @@ class SuperoptimizePass(ModulePass):
         except (ImportFailed, NotImplementedError, Undefined) as error:
             raise PassFailedException(f"{where}: {error}") from error
         for limit in outcome.stopped_by:
-            print(
-                f"warning: pass '{self.name}': {where}: stopped by {limit}; keeps the "
-                f"{len(outcome.graphs)} graphs found so far",
-                file=sys.stderr,
-            )
+            found = len(outcome.graphs)
+            kept = f"keeps the {found} {plural('graph', found)} found so far"
+            warn(self.name, f"{where}: stopped by {limit}; {kept}")
         exporter = Exporter(graph, imported)
         itself = exporter.expressions.of_outputs(imported.graph)
         others = [
@@ -134,13 +147,20 @@ class SuperoptimizePass(ModulePass):
             EQUALS: equals,
             VERIFIED: _verification(outcome, imported),
         }
+        names = (f"{graph.graph_name}_{number}" for number in count(1))
+        free = (name for name in names if name not in taken)
         first = graph.clone()
-        first.properties["sym_name"] = StringAttr(f"{graph.graph_name}_1")
+        first.properties["sym_name"] = StringAttr(next(free))
         first.attributes[EQUALS] = equals
         candidates = [first]
-        for number, candidate in enumerate(others, start=2):
-            name = f"{graph.graph_name}_{number}"
-            candidates.append(exporter.export(candidate, name, attributes))
+        name = next(free)
+        for candidate in others:
+            exported = exporter.export(candidate, name, attributes)
+            # A reshape that the original has at its end may be written the same.
+            if not exported.body.is_structurally_equivalent(graph.body):
+                candidates.append(exported)
+                name = next(free)
+        taken.update(candidate.graph_name for candidate in candidates)
         return candidates, _summary(outcome, len(candidates), stats=self.stats)
 
 
