@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Annotated
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, UnitAttr, i64
@@ -14,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.passes.equal_graphs import EQUALS, named_by, symbol_names, warn
+from cleave.passes.option_ranges import Range
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.partitioning.reduction_cuts import ReductionCut, ReductionCuts
@@ -80,7 +82,7 @@ class PartitionReductionsPass(ModulePass):
 
     name = "partition-reductions"
 
-    limit: int = 8
+    limit: Annotated[int, Range(0)] = 8
     unfused: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

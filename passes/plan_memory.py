@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
@@ -23,6 +23,7 @@ from cleave.passes.memory.placement import (
     warps_along,
 )
 from cleave.passes.memory.slices import reload_slices
+from cleave.passes.option_ranges import THREADS, Range
 
 if TYPE_CHECKING:
     from cleave.lowering.hardware import Hardware
@@ -68,9 +69,9 @@ class PlanMemoryPass(ModulePass):
 
     name = "plan-memory"
 
-    threads: int | None = None
-    stages: int = 2
-    swizzle: int = 0
+    threads: Annotated[int | None, THREADS] = None
+    stages: Annotated[int, Range(1)] = 2
+    swizzle: Annotated[int, Range(0)] = 0
     warps: Literal["rows", "columns"] | None = None
     specialization: Literal["single-loop", "role-based", "none"] | None = None
     form: str = "pipelined"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -29,6 +29,7 @@ from cleave.passes.equal_graphs import (
     symbol_names,
     warn,
 )
+from cleave.passes.option_ranges import Range
 from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.scheduling.tiles import fresh_name
 from cleave.passes.symbolize import SymbolizePass
@@ -78,7 +79,7 @@ class SelectSchedulesPass(ModulePass):
 
     name = "select-schedules"
 
-    top_k: int = 8
+    top_k: Annotated[int, Range(1)] = 8
     arch: str = "sm_90a"
     stats: bool = False
     iterate: bool = True

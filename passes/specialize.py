@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -31,6 +31,7 @@ from cleave.passes.equal_graphs import (
     warn,
 )
 from cleave.passes.final_test import FinalTest, split_counts
+from cleave.passes.option_ranges import SEED, Range
 from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.scheduling.tiles import fresh_name, parse_tiles
 from cleave.passes.uneven_splits import (
@@ -79,9 +80,9 @@ class SpecializePass(ModulePass):
     name = "specialize"
 
     sizes: str = ""
-    counts: tuple[int, ...] = ()
-    budget: int = 1 << 16
-    seed: int = 7
+    counts: Annotated[tuple[int, ...], Range(2)] = ()
+    budget: Annotated[int, Range(1)] = 1 << 16
+    seed: Annotated[int, SEED] = 7
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         given: dict[str, int] = {}

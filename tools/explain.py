@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cleave.dialects.wording import plural
 from cleave.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,11 +71,17 @@ class Explanation:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; whatever keeps a graph from being searched is raised."""
+    from cleave.passes.option_ranges import ranges
+    from cleave.passes.superoptimize.superoptimize import SuperoptimizePass
     from cleave.tools.graph_file import read_graph
     from cleave.tools.picture import write_picture
 
     if args.out is not None and args.picture is None:
         raise UsageError("--out says where to draw; it goes with --picture")
+    allowed = ranges(SuperoptimizePass)
+    for name, given in (("extra", args.extra), ("seconds", args.seconds)):
+        if given is not None and given not in allowed[name]:
+            raise UsageError(f"--{name} is {given}; it is a number {allowed[name]}")
     original, *candidates = _search(read_graph(args.file, args.graph), args)
     if args.ir is not None:
         print(_chosen(candidates, args.ir))
@@ -179,9 +186,11 @@ def print_table(original: GraphOp, explanations: list[Explanation]) -> None:
     summary = search_summary(original)
     statistics = summary["statistics"]
     console = Console(highlight=False, soft_wrap=True)
+    found, values = len(explanations), statistics["values"]
     console.print(
-        f"@{original.graph_name}: {len(explanations)} equal graphs from "
-        f"{statistics['values']} values in {statistics['milliseconds'] / 1000:.2f} s"
+        f"@{original.graph_name}: {found} equal {plural('graph', found)} from "
+        f"{values} {plural('value', values)} in "
+        f"{statistics['milliseconds'] / 1000:.2f} s"
     )
     if summary["sums"] == "opaque":
         console.print("Sums were opaque: products were not distributed over them.")

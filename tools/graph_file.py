@@ -8,6 +8,8 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.utils.exceptions import VerifyException
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.passes.equal_graphs import EQUALS
+from cleave.passes.partitioning.piece import KERNEL
 from cleave.tools.errors import UsageError, unknown
 from cleave.tools.located_parser import LocatedParser
 from cleave.tools.verification import explained
@@ -57,4 +59,6 @@ def parse_graph(text: bytes, source: str, name: str | None = None) -> GraphOp:
         )
     graph = graphs[name] if name is not None else next(iter(graphs.values()))
     graph.detach()
+    for reference in (EQUALS, KERNEL):  # to graphs that are left behind
+        graph.attributes.pop(reference, None)
     return graph

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.parser import Span
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.utils.arg_spec import parse_pipeline, parse_spec
 from xdsl.utils.exceptions import (
     DiagnosticException,
     PassFailedException,
@@ -24,7 +23,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 import cleave
 from cleave.tools.errors import guarded, refuse, unknown
 from cleave.tools.located_parser import LocatedParser
-from cleave.tools.options import check_options
+from cleave.tools.options import specs_in, with_options
 from cleave.tools.verification import explained
 from cleave.universe import CLEAVE
 
@@ -83,15 +82,22 @@ class CleaveOptMain(xDSLOptMain):
         return parser.parse_module(not self.args.no_implicit_module)
 
     def setup_pipeline(self) -> None:
-        for spec in parse_pipeline(self.args.passes):
+        passes: list[ModulePass] = []
+        for spec in specs_in("pass", self.args.passes):
             if spec.name not in self.available_passes:
                 known, where = self.available_passes, "see cleave-opt --help"
                 raise unknown("there is no pass", spec.name, known, where)
-            check_options("pass", self.available_passes[spec.name](), spec)
-        target = parse_spec(self.args.target)
-        if target.name in CLEAVE.all_targets:
-            check_options("target", CLEAVE.all_targets[target.name](), target)
+            passes.append(
+                with_options("pass", self.available_passes[spec.name](), spec)
+            )
+        for target in specs_in("target", self.args.target):
+            if target.name in CLEAVE.all_targets:
+                with_options("target", CLEAVE.all_targets[target.name](), target)
+        # xDSL would read the options again, by other rules; only what it does between
+        # passes is wanted.
+        text, self.args.passes = self.args.passes, ""
         super().setup_pipeline()
+        self.args.passes = text
         verify = self.pipeline.callback
         assert verify is not None
 
@@ -105,7 +111,7 @@ class CleaveOptMain(xDSLOptMain):
                 raise explained(error, module, self.spans, previous) from error
             self.running = following
 
-        self.pipeline = PassPipeline(self.pipeline.passes, between_passes)
+        self.pipeline = PassPipeline(tuple(passes), between_passes)
 
     def apply_passes(self, prog: ModuleOp) -> None:
         try:

@@ -33,13 +33,19 @@ class Wanted:
     require_gpu: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("threads", self.threads, 1),
-            ("stages", self.stages, 0),
-            ("swizzle", self.swizzle, 0),
-        ):
-            if value is not None and value < least:
-                raise CompilationError(f"{name} is {value}, and at least {least}")
+        launch = ("threads", "stages", "swizzle")
+        stated = {name: v for name in launch if (v := getattr(self, name)) is not None}
+        if not stated:
+            return
+        from cleave.passes.option_ranges import ranges
+        from cleave.passes.plan_memory import PlanMemoryPass
+
+        allowed = ranges(PlanMemoryPass)
+        for name, value in stated.items():
+            if value not in allowed[name]:
+                raise CompilationError(
+                    f"{name} is {value}; it is a whole number {allowed[name]}"
+                )
 
     @property
     def stated(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -32,6 +32,7 @@ from cleave.passes.equal_graphs import (
     symbol_names,
     warn,
 )
+from cleave.passes.option_ranges import SEED, Range
 
 if TYPE_CHECKING:
     from cleave.passes.superoptimize.importing import Imported
@@ -83,11 +84,11 @@ class SuperoptimizePass(ModulePass):
     name = "superoptimize"
 
     split: Literal["none", "inputs"] = "none"
-    extra: int | None = None
-    values: int = 20_000
-    graphs: int = 2_000
-    seconds: float = 20.0
-    seed: int = 1
+    extra: Annotated[int | None, Range(0)] = None
+    values: Annotated[int, Range(1)] = 20_000
+    graphs: Annotated[int, Range(1)] = 2_000
+    seconds: Annotated[float, Range(0)] = 20.0
+    seed: Annotated[int, SEED] = 1
     stats: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -131,10 +132,6 @@ class SuperoptimizePass(ModulePass):
             outcome = search(imported.graph, dims, options)
         except (ImportFailed, NotImplementedError, Undefined) as error:
             raise PassFailedException(f"{where}: {error}") from error
-        for limit in outcome.stopped_by:
-            found = len(outcome.graphs)
-            kept = f"keeps the {found} {plural('graph', found)} found so far"
-            warn(self.name, f"{where}: stopped by {limit}; {kept}")
         exporter = Exporter(graph, imported)
         itself = exporter.expressions.of_outputs(imported.graph)
         others = [
@@ -154,13 +151,17 @@ class SuperoptimizePass(ModulePass):
         first.attributes[EQUALS] = equals
         candidates = [first]
         name = next(free)
-        for candidate in others:
+        for candidate in others[: self.graphs - 1]:
             exported = exporter.export(candidate, name, attributes)
             # A reshape that the original has at its end may be written the same.
             if not exported.body.is_structurally_equivalent(graph.body):
                 candidates.append(exported)
                 name = next(free)
         taken.update(candidate.graph_name for candidate in candidates)
+        for limit in outcome.stopped_by:
+            found = len(candidates)
+            kept = f"keeps the {found} {plural('graph', found)} found so far"
+            warn(self.name, f"{where}: stopped by {limit}; {kept}")
         return candidates, _summary(outcome, len(candidates), stats=self.stats)
 
 

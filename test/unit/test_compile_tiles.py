@@ -334,5 +334,5 @@ def test_stated_tiles_have_sizes(tiles: str | dict[str, int]) -> None:
 
 
 def test_a_launch_that_is_none_is_refused() -> None:
-    with pytest.raises(CompilationError, match="threads is 0, and at least 1"):
+    with pytest.raises(CompilationError, match="threads is 0; it is a whole number"):
         Wanted(threads=0)

@@ -100,6 +100,9 @@ def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     [
         (["--ir", "9"], "there is no candidate 9; there are 1 to 2"),
         (["--picture", "0"], "there is no candidate 0"),
+        (["--extra", "-1"], "--extra is -1; it is a number of at least 0"),
+        (["--seconds", "-1"], "--seconds is -1.0; it is a number of at least 0"),
+        (["--seconds", "nan"], "--seconds is nan; it is a number of at least 0"),
         (["--out", "x.svg"], "--out says where to draw; it goes with --picture"),
         (["--ir", "1", "--json"], "not allowed with argument"),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import IO, Literal
+from typing import IO, Annotated, Literal
 
 import pytest
 from xdsl.context import Context
@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException, PassFailedException
 from xdsl.utils.target import Target
 
+from cleave.passes.option_ranges import Range
 from cleave.tools import opt
 from cleave.universe import CLEAVE
 
@@ -35,7 +36,10 @@ class Broken(ModulePass):
     name = "broken"
 
     how: Literal["user", "value", "defect", "ir"] = "user"
-    repeat_count: int = 1
+    repeat_count: Annotated[int | None, Range(1, 8)] = 1
+    seconds: Annotated[float, Range(0)] = 1.0
+    sizes: Annotated[tuple[int, ...], Range(2)] = ()
+    loud: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         match self.how:
@@ -177,7 +181,8 @@ def test_text_that_is_not_utf8(cleave_opt: Run) -> None:
         ),
         (
             "-p broken{tile=4}",
-            "error: pass 'broken' has no option 'tile': there is how, repeat-count",
+            "error: pass 'broken' has no option 'tile': there is how, repeat-count, "
+            "seconds, sizes, loud",
         ),
         (
             "-p broken -t count{at-mst=1}",
@@ -192,13 +197,51 @@ def test_unknown_name(cleave_opt: Run, arguments: str, message: str) -> None:
     assert failure(cleave_opt(VALID, *arguments.split(" "))).startswith(message)
 
 
-def test_option_of_the_wrong_type_names_the_pass_and_its_options(
-    cleave_opt: Run,
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("repeat-count=many", "is 'many'; it takes a whole number from 1 to 8"),
+        ("repeat-count=0", "is 0; it takes a whole number from 1 to 8"),
+        ("repeat-count=9", "is 9; it takes a whole number from 1 to 8"),
+        ("repeat-count=-1", "is -1; it takes a whole number from 1 to 8"),
+        ("repeat-count=1.0", "is 1.0; it takes a whole number from 1 to 8"),
+        ("repeat-count=true", "is true; it takes a whole number from 1 to 8"),
+        ("repeat-count=1,2", "is 1, 2; it takes a whole number from 1 to 8"),
+        ("seconds=soon", "is 'soon'; it takes a number of at least 0"),
+        ("seconds=-1", "is -1; it takes a number of at least 0"),
+        ("seconds", "has no value; it takes a number of at least 0"),
+        ("sizes=2,1", "is 2, 1; it takes whole numbers of at least 2"),
+        ("sizes=big", "is 'big'; it takes whole numbers of at least 2"),
+        ("loud=1", "is 1; it takes true or false"),
+        ("loud", "has no value; it takes true or false"),
+        ("how=never", "is 'never'; it takes user or value or defect or ir"),
+        ("repeat-count=1 repeat_count=2", "is given twice"),
+        ("seconds=1 loud=true seconds=2", "is given twice"),
+    ],
+)
+def test_option_that_does_not_fit_is_named_with_what_it_takes(
+    cleave_opt: Run, given: str, message: str
 ) -> None:
-    message = failure(cleave_opt(VALID, "-p", "broken{repeat-count=many}"))
-    assert message.startswith("error: pass 'broken' (how: ")
-    assert "repeat-count: int)" in message
-    assert "'many'" in message
+    option, _, _ = given.partition("=")
+    passes = f"canonicalize,broken{{{given}}}"
+    assert failure(cleave_opt(VALID, "-p", passes)) == (
+        f"error: pass 'broken': option {option} {message}\n"
+    )
+
+
+def test_options_that_fit_reach_the_pass(cleave_opt: Run) -> None:
+    options = "seconds=2 sizes=2,3 repeat-count=8 loud=true how=value"
+    message = failure(cleave_opt(VALID, "-p", f"broken{{{options}}}"))
+    assert message == "error: pass 'broken': M = 4 contradicts M = 8\n"
+
+
+def test_target_option_that_does_not_fit_is_named(cleave_opt: Run) -> None:
+    message = failure(cleave_opt(VALID, "-t", "count{at-most=few}"))
+    assert message == (
+        "error: target 'count': option at-most is 'few'; it takes a whole number\n"
+    )
+    message = failure(cleave_opt(VALID, "-t", "count{at-most=1 at-most=2}"))
+    assert message == "error: target 'count': option at-most is given twice\n"
 
 
 def test_malformed_pipeline_has_a_caret(cleave_opt: Run) -> None:

@@ -1,7 +1,7 @@
 // RUN: cleave-opt %s -p superoptimize --split-input-file --verify-diagnostics | filecheck %s
 // RUN: not cleave-opt %s -p 'superoptimize{split=outputs}' 2>&1 | filecheck %s --check-prefix=OPTION
 
-// OPTION: split
+// OPTION: error: pass 'superoptimize': option split is 'outputs'; it takes none or inputs
 
 // CHECK: pass 'superoptimize': graph @concrete: dim 1 of input x is the number 64; run symbolize first
 algebra.graph @concrete [M]
