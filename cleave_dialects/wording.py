@@ -1,6 +1,6 @@
 """How numbers of things are worded."""
 
 
-def plural(noun: str, number: int) -> str:
-    """`graph` for one of them, `graphs` for any other number."""
-    return noun if number == 1 else f"{noun}s"
+def counted(number: int, noun: str) -> str:
+    """`1 graph`, `2 graphs`, `2,000 graphs`."""
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"

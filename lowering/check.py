@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cleave.dialects.wording import counted
 from cleave.lowering.plan import Plan, evaluate_shape
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ResultCheck:
         reasons: list[str] = []
         if self.wrong_elements:
             reasons.append(
-                f"{self.name}: {self.wrong_elements} elements are not finite or were "
+                f"{self.name}: {counted(self.wrong_elements, 'element')} not finite or "
                 "not written"
             )
         if not self.error <= tolerance:
@@ -174,7 +175,7 @@ def _pairs(
     results = compiled.plan.results
     if len(expected) != len(results):
         raise ValueError(
-            f"{compiled.plan.name} has {len(results)} results, "
+            f"{compiled.plan.name} has {counted(len(results), 'result')}, "
             f"the reference returned {len(expected)}"
         )
     return list(zip(expected, results, strict=True))

@@ -19,6 +19,7 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator, is_float
 from cleave.dialects.dims import Dim, SymbolicDim, evaluate
 from cleave.dialects.tensor import TensorType
+from cleave.dialects.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -128,7 +129,8 @@ def execute_graph(
     sizes = bound_sizes(graph, sizes)
     if len(inputs) != len(graph.inputs):
         raise ExecutionError(
-            f"@{graph.graph_name} takes {len(graph.inputs)} inputs, got {len(inputs)}"
+            f"@{graph.graph_name} takes {counted(len(graph.inputs), 'input')}, "
+            f"got {len(inputs)}"
         )
     prepared = [
         prepare_input(

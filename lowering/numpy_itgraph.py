@@ -35,6 +35,7 @@ from cleave.dialects.itgraph import (
 from cleave.dialects.itgraph.level import value_text
 from cleave.dialects.itgraph.parts import tensor_type
 from cleave.dialects.tensor import TensorType
+from cleave.dialects.wording import counted
 from cleave.lowering.numpy_algebra import (
     Array,
     ExecutionError,
@@ -117,7 +118,8 @@ class _Execution:
     def run(self, plan: PlanOp, inputs: Sequence[Array]) -> list[Array]:
         if len(inputs) != len(plan.inputs):
             raise ExecutionError(
-                f"@{plan.plan_name} takes {len(plan.inputs)} inputs, got {len(inputs)}"
+                f"@{plan.plan_name} takes {counted(len(plan.inputs), 'input')}, "
+                f"got {len(inputs)}"
             )
         for argument, array in zip(plan.inputs, inputs, strict=True):
             name = value_text(argument, str(argument.index))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from cleave.dialects.wording import counted
 from cleave.lowering.numpy_algebra import ExecutionError
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def require_writes(written: Array, least: int, what: str) -> None:
         rule = "exactly" if least else "at most"
         raise ExecutionError(
             f"{what}: element {index} is written {times} times, but each is written "
-            f"{rule} once (wrong for {len(wrong)} elements)"
+            f"{rule} once (wrong for {counted(len(wrong), 'element')})"
         )
 
 

@@ -17,6 +17,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from cleave.dialects.wording import counted
 from cleave.lowering.binding import WORKSPACE_ALIGNMENT, Binding, Bindings
 from cleave.lowering.built_plan import BuiltPlan
 from cleave.lowering.hardware import hardware_for_arch
@@ -133,7 +134,7 @@ class CompiledGraph:
         names = self._names[first : first + count]
         if len(tensors) != count:
             raise TypeError(
-                f"{self.plan.name} takes {count} tensors as {role} "
+                f"{self.plan.name} takes {counted(count, 'tensor')} as {role} "
                 f"({', '.join(names)}), not {len(tensors)}"
             )
         for tensor, name in zip(tensors, names, strict=True):

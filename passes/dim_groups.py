@@ -21,6 +21,7 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim, floordiv
 from cleave.dialects.tensor import TensorType
+from cleave.dialects.wording import counted
 
 Place: TypeAlias = tuple[SSAValue, int]
 """A dim of a value, by its axis."""
@@ -107,7 +108,8 @@ class DimGroups:
                     value, axis = place
                     raise VerifyException(
                         f"{_dims(value)[axis]} is regarded as a product of "
-                        f"{len(known)} dims and as a product of {len(factors)} dims"
+                        f"{counted(len(known), 'dim')} and as a product of "
+                        f"{counted(len(factors), 'dim')}"
                     )
                 for a, b in zip(known, factors, strict=True):
                     if self._root(a) != self._root(b):

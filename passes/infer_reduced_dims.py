@@ -71,7 +71,7 @@ class InferReducedDimsPass(ModulePass):
         if not well_formed or len(annotation) != len(reduced):
             raise PassFailedException(
                 f"{where}: {REDUCED_DIMS} must be an array with an array<i64: ...> for "
-                f"each of the {len(reduced)} inputs"
+                f"each input, {len(reduced)} in all"
             )
         for position, (given, dims) in enumerate(zip(annotation, reduced, strict=True)):
             said = set(given.get_values())

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleave.dialects.wording import plural
+from cleave.dialects.wording import counted
 from cleave.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -186,10 +186,9 @@ def print_table(original: GraphOp, explanations: list[Explanation]) -> None:
     summary = search_summary(original)
     statistics = summary["statistics"]
     console = Console(highlight=False, soft_wrap=True)
-    found, values = len(explanations), statistics["values"]
     console.print(
-        f"@{original.graph_name}: {found} equal {plural('graph', found)} from "
-        f"{values} {plural('value', values)} in "
+        f"@{original.graph_name}: {counted(len(explanations), 'equal graph')} from "
+        f"{counted(statistics['values'], 'value')} in "
         f"{statistics['milliseconds'] / 1000:.2f} s"
     )
     if summary["sums"] == "opaque":

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from cleave.dialects.wording import counted
 from cleave.lowering.search.report import SearchReport
 from cleave.tools.kernel_line import kernel_line
 
@@ -16,11 +17,13 @@ def search_lines(report: SearchReport) -> Iterator[tuple[str, str]]:
     yield "graph", f"@{report.graph}" + (f" with {sizes}" if sizes else "")
     yield "GPU", report.device or f"none here; compiled for {report.hardware['name']}"
     built = sum(trial.measured_ms is not None for trial in report.trials)
-    tried = f"{len(report.trials)} plans" + (f", {built} measured" if built else "")
+    tried = counted(len(report.trials), "plan")
+    if built:
+        tried += f", {built} measured"
     yield (
         "searched",
-        f"{report.candidates} graphs and sequences of kernels, "
-        f"{report.evaluated:,} schedules, {tried}",
+        f"{counted(report.candidates, 'candidate')}, "
+        f"{counted(report.evaluated, 'schedule')}, {tried}",
     )
     yield from _under("chosen", report.chosen)
     yield from _under("kernel", map(kernel_line, report.kernels))
@@ -29,14 +32,16 @@ def search_lines(report: SearchReport) -> Iterator[tuple[str, str]]:
     yield from _times(report)
     rejected = Counter(trial.reason for trial in report.trials if trial.reason)
     reasons = [
-        f"{number} plan{'s' if number > 1 else ''}: {reason}"
+        f"{counted(number, 'plan')}: {reason}"
         for reason, number in rejected.most_common()
     ]
     yield from _under("rejected", reasons)
     pruned = sorted(report.pruned.items(), key=lambda each: -each[1])
-    left_out = [f"{number:,} schedules: {rule}" for rule, number in pruned[:SHOWN]]
+    left_out = [f"{counted(n, 'schedule')}: {rule}" for rule, n in pruned[:SHOWN]]
     if rest := pruned[SHOWN:]:
-        left_out.append(f"{sum(n for _, n in rest):,} for {len(rest)} more reasons")
+        left_out.append(
+            f"{sum(n for _, n in rest):,} for {counted(len(rest), 'more reason')}"
+        )
     yield from _under("left out", left_out)
     yield from _under("note", report.notes)
     yield "took", ", ".join(f"{n} {s:.1f} s" for n, s in report.seconds.items())

@@ -49,6 +49,7 @@ from cleave.dialects.tensor import (
     print_where,
     require_declared,
 )
+from cleave.dialects.wording import counted
 
 
 @irdl_op_definition
@@ -204,7 +205,7 @@ class GraphOp(IRDLOperation):
             raise VerifyException(f"{where} has no result, so it computes nothing")
         if len(last.values) != len(self.outputs):
             raise VerifyException(
-                f"{where} declares {len(self.outputs)} results "
+                f"{where} declares {counted(len(self.outputs), 'result')} "
                 f"but returns {len(last.values)}"
             )
         for position, (value, declared) in enumerate(

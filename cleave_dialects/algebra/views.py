@@ -32,6 +32,7 @@ from cleave.dialects.algebra.tensor_expression import (
 from cleave.dialects.dims import Dim, floordiv, mod
 from cleave.dialects.facts import Facts
 from cleave.dialects.tensor import DimAttr, Shape, TensorType
+from cleave.dialects.wording import counted
 
 if TYPE_CHECKING:
     from cleave.passes.superoptimize.semantics import Domain
@@ -266,7 +267,8 @@ class Transpose(View, HasFolderInterface, HasCanonicalizationPatternsInterface):
         (shape,) = shapes
         permutation: tuple[int, ...] = params["permutation"]
         if sorted(permutation) != list(range(len(shape))):
-            cls.refuse(f"{list(permutation)} is no order of {len(shape)} dims")
+            dims = counted(len(shape), "dim")
+            cls.refuse(f"{list(permutation)} is no order of {dims}")
         return tuple(shape[axis] for axis in permutation)
 
     @classmethod

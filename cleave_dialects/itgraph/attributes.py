@@ -31,6 +31,7 @@ from cleave.dialects.tensor import (
     print_dim,
     print_dims,
 )
+from cleave.dialects.wording import counted
 
 # These hold their dims as `DimAttr`s and not inside of opaque data, so that one
 # rewriting of DimAttr reaches every dim of a program.
@@ -89,7 +90,8 @@ class TMapAttr(ParametrizedAttribute):
         tmap = self.tmap
         if len(tmap.offsets) != len(tmap.tile):
             raise VerifyException(
-                f"tmap has {len(tmap.offsets)} offsets but a tile of rank {tmap.rank}"
+                f"tmap has {counted(len(tmap.offsets), 'offset')} "
+                f"but a tile of rank {tmap.rank}"
             )
         for axis, dim in enumerate(tmap.tile):
             if isinstance(dim, int) and dim < 1:

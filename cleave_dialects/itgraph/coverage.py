@@ -11,6 +11,7 @@ from cleave.dialects.itgraph.level import Level, facts_at, scope_of
 from cleave.dialects.itgraph.parts import Output, tensor_type
 from cleave.dialects.itgraph.tmap import Shape
 from cleave.dialects.itgraph.verification import require_scope
+from cleave.dialects.wording import counted
 
 
 def verify_outputs(
@@ -18,7 +19,9 @@ def verify_outputs(
 ) -> None:
     """Check that tiles fit the outputs, are disjoint, and cover them."""
     if len(tiles) != len(outs):
-        kernel.refuse(f"has {len(outs)} outs but yields {len(tiles)} tiles")
+        kernel.refuse(
+            f"has {counted(len(outs), 'out')} but yields {counted(len(tiles), 'tile')}"
+        )
     for position, (out, tile) in enumerate(zip(outs, tiles, strict=True)):
         type_ = tensor_type(tile)
         what = f"output {position}"
@@ -26,7 +29,7 @@ def verify_outputs(
             kernel.refuse(f"{what} is {out.type} but {type_} is yielded")
         if not len(out.offsets) == type_.rank == out.type.rank:
             kernel.refuse(
-                f"{what} has {len(out.offsets)} offsets and a tile of rank "
+                f"{what} has {counted(len(out.offsets), 'offset')} and a tile of rank "
                 f"{type_.rank}, but {out.type} has rank {out.type.rank}"
             )
         if (scope := scope_of(kernel)) is not None:

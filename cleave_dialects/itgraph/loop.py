@@ -51,6 +51,7 @@ from cleave.dialects.tensor import (
     parse_tensor,
     print_dims,
 )
+from cleave.dialects.wording import counted
 
 
 @irdl_op_definition
@@ -154,14 +155,13 @@ class LoopOp(Level, HasCanonicalizationPatternsInterface):
 
     def verify_(self) -> None:
         if (count := len(self.iterators)) != 1:
-            self.refuse(f"has {count} iterators, but a loop has one")
+            self.refuse(f"has {counted(count, 'iterator')}, but a loop has one")
         if not len(self.updates):
             self.refuse("has no state, so it computes nothing")
         counts = [len(each) for each in (self.updates, self.initials, self.finals)]
         if len({*counts}) > 1:
-            self.refuse(
-                "has {} states, {} initial values and {} results".format(*counts)
-            )
+            nouns = ("state", "initial value", "result")
+            self.refuse("has {}, {} and {}".format(*map(counted, counts, nouns)))
         verify_level(self, len(self.sources) + len(self.updates))
         if not isinstance(self.body.block.last_op, NextOp):
             self.refuse("body does not end in itgraph.next")
@@ -183,7 +183,7 @@ class LoopOp(Level, HasCanonicalizationPatternsInterface):
         attributes = parser.parse_optional_attr_dict_with_keyword()
         if len(level.ranges) != 1:
             parser.raise_error(
-                f"'itgraph.loop' op: has {len(level.ranges)} iterators, "
+                f"'itgraph.loop' op: has {counted(len(level.ranges), 'iterator')}, "
                 "but a loop has one"
             )
         return cls(
@@ -277,7 +277,8 @@ class NextOp(IRDLOperation):
         ):
             raise VerifyException(
                 f"'itgraph.next' op: rescaled positions {positions} do not fit "
-                f"{len(self.values)} values and {len(self.rescales)} rescales"
+                f"{counted(len(self.values), 'value')} and "
+                f"{counted(len(self.rescales), 'rescale')}"
             )
 
     @classmethod

@@ -41,6 +41,7 @@ from cleave.dialects.tensor import (
     print_where,
     require_declared,
 )
+from cleave.dialects.wording import counted
 
 
 @irdl_op_definition
@@ -169,7 +170,8 @@ class PlanOp(IRDLOperation):
         values = self.return_op.values
         if len(values) != len(self.outputs):
             self.refuse(
-                f"declares {len(self.outputs)} results but returns {len(values)}"
+                f"declares {counted(len(self.outputs), 'result')} "
+                f"but returns {len(values)}"
             )
         for position, (value, declared) in enumerate(
             zip(values, self.outputs, strict=True)

@@ -15,6 +15,7 @@ from cleave.dialects.itgraph.level import Level, Scope, facts_at, scope_of, valu
 from cleave.dialects.itgraph.parts import Contribution, State, View, tensor_type
 from cleave.dialects.itgraph.tmap import Range, Shape
 from cleave.dialects.tensor import TensorType
+from cleave.dialects.wording import counted
 
 ################################################################################
 # Levels                                                                       #
@@ -38,18 +39,22 @@ def verify_level(level: Level, arguments: int) -> None:
 
 def _verify_structure(level: Level, arguments: int) -> None:
     if len(level.tmaps) != len(level.sources):
-        level.refuse(f"has {len(level.sources)} views but {len(level.tmaps)} tmaps")
+        views, tmaps = len(level.sources), len(level.tmaps)
+        level.refuse(f"has {counted(views, 'view')} but {counted(tmaps, 'tmap')}")
     if len(level.lookups) != len(level.tables):
-        level.refuse(f"has {len(level.lookups)} lets but {len(level.tables)} tables")
+        lets, tables = len(level.lookups), len(level.tables)
+        level.refuse(f"has {counted(lets, 'let')} but {counted(tables, 'table')}")
     gathered = sum(len(tmap.gathers) for tmap in level.tmaps)
     if gathered != len(level.indices):
         level.refuse(
-            f"gathers {gathered} dims but has {len(level.indices)} index vectors"
+            f"gathers {counted(gathered, 'dim')} but has "
+            f"{counted(len(level.indices), 'index vector')}"
         )
+    views_and_states = f"but views and states are {arguments} together"
     if (given := len(level.body.block.args)) != arguments:
-        level.refuse(f"body has {given} arguments for {arguments} views and states")
+        level.refuse(f"body has {counted(given, 'argument')}, {views_and_states}")
     if level.placement is not None and len(level.placement) != arguments:
-        level.refuse(f"places {len(level.placement)} of {arguments} views and states")
+        level.refuse(f"places {len(level.placement)}, {views_and_states}")
 
 
 def _verify_tmap(level: Level, view: View, what: str) -> None:
@@ -176,8 +181,8 @@ def verify_states(
     """Check the types of states and contributions, and who reads a state."""
     if len(contributions) != len(states):
         loop.refuse(
-            f"has {len(states)} states "
-            f"but itgraph.next gives {len(contributions)} values"
+            f"has {counted(len(states), 'state')} "
+            f"but itgraph.next gives {counted(len(contributions), 'value')}"
         )
     scope = scope_of(loop)
     for position, (state, argument, final, given) in enumerate(
@@ -207,7 +212,7 @@ def _verify_contribution(
             loop.refuse(f"{what} is {type_}, but {value} is no tile of it")
         if len(state.offsets) != type_.rank:
             loop.refuse(
-                f"{what} has {len(state.offsets)} offsets, "
+                f"{what} has {counted(len(state.offsets), 'offset')}, "
                 f"but {type_} has rank {type_.rank}"
             )
     elif value != type_:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.passes import ModulePass
 
+from cleave.dialects.wording import counted
 from cleave.passes.plan_memory import PlanMemoryPass
 from cleave.passes.schedule_blocks import ScheduleBlocksPass
 from cleave.passes.schedule_masks import ScheduleMasksPass
@@ -46,7 +47,7 @@ class Configuration:
             f"tile {tiles_text(self.tile) or 'none'}",
             f"reduce {tiles_text(self.reduce) or 'none'}",
             threads,
-            f"{self.stages} stages",
+            counted(self.stages, "stage"),
         ]
         if self.swizzle:
             parts.append(f"swizzle {self.swizzle}")

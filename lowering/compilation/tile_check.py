@@ -14,6 +14,7 @@ from cleave.dialects.dims import symbol
 from cleave.dialects.facts import Fact
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.tensor import FactAttr, TensorType
+from cleave.dialects.wording import counted
 from cleave.lowering.compilation.accuracy import (
     DRAWINGS,
     Drawing,
@@ -124,7 +125,8 @@ class _Execution:
             where = f"result {position}, {how}"
             error, wrong = relative_error(np, result.astype(float), reference)
             if wrong:
-                reasons.append(f"{where}: {wrong} elements are not the finite ones")
+                elements = counted(wrong, "element")
+                reasons.append(f"{where}: {elements} not finite where the others are")
             if not error <= most:
                 reasons.append(f"{where}: relative error {error:.3g} over {most:.3g}")
         return reasons

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.wording import counted
 from cleave.lowering.built_plan import MODULE, BuiltPlan
 from cleave.lowering.compilation.accuracy import NumericCheck
 from cleave.lowering.compilation.device import NoDeviceError
@@ -118,7 +119,8 @@ def tune(
     if not right:
         last = next((t.reason for t in reversed(trials) if t.reason), "nothing to try")
         raise CompilationError(
-            f"@{graph.graph_name}: none of {len(trials)} plans works; the last: {last}"
+            f"@{graph.graph_name}: none of {counted(len(trials), 'plan')} works; "
+            f"the last: {last}"
         )
     if (best_ms := right[0].measured_ms) is not None:
         progress(f"measure: the best takes {best_ms:.4f} ms")

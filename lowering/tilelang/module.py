@@ -17,6 +17,7 @@ from cleave.dialects.itgraph.library import LibraryMatmul
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.itgraph.tmap import names_in
 from cleave.dialects.tensor import TensorType
+from cleave.dialects.wording import counted
 from cleave.lowering.hardware import Hardware, hardware_for_arch
 from cleave.lowering.tilelang.externals import called
 from cleave.lowering.tilelang.forms import form_of
@@ -229,9 +230,5 @@ def _contents(
     kernels: Sequence[KernelOp], launched: Sequence[KernelOp | LibraryMatmul]
 ) -> str:
     calls = len(launched) - len(kernels)
-    parts = [_count(len(kernels), "kernel")] if kernels else []
-    return " and ".join([*parts, *([_count(calls, "library call")] if calls else [])])
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    parts = ((len(kernels), "kernel"), (calls, "library call"))
+    return " and ".join(counted(number, noun) for number, noun in parts if number)

@@ -15,6 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cleave.dialects.wording import counted
 from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.closed_forms import KernelForms
 from cleave.passes.cost.evaluation import Array, Evaluation
@@ -34,7 +35,7 @@ class Launch:
     """How TileLang divides warps, in forms that leave this to it."""
 
     def __str__(self) -> str:
-        parts = [f"{self.threads} threads", f"{self.stages} stages"]
+        parts = [f"{self.threads} threads", counted(self.stages, "stage")]
         return ", ".join([*parts, *filter(None, [self.specialization])])
 
 

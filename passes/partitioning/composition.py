@@ -13,6 +13,7 @@ from cleave.dialects.dims import Dim, symbol
 from cleave.dialects.itgraph.level import Level
 from cleave.dialects.itgraph.plan import PlanOp, ReturnOp
 from cleave.dialects.tensor import FactAttr, TensorType
+from cleave.dialects.wording import counted
 from cleave.passes.partitioning.piece import Earlier, Input, Piece, piece_of
 from cleave.passes.scheduling.tiles import fresh_name
 from cleave.passes.substitute_facts import substitute_in
@@ -62,8 +63,9 @@ def _in_order(plans: Sequence[PlanOp]) -> list[tuple[Piece, PlanOp]]:
     for piece, plan in pieces:
         if (piece.of, piece.count) != (first.of, first.count):
             raise PassFailedException(
-                f"@{plan.plan_name} is one of {piece.count} kernels of @{piece.of}, "
-                f"not of {first.count} of @{first.of}"
+                f"@{plan.plan_name} is of @{piece.of}, which has "
+                f"{counted(piece.count, 'kernel')}, not of @{first.of}, which has "
+                f"{first.count}"
             )
         if piece.symbols != first.symbols:
             raise PassFailedException(
@@ -73,7 +75,7 @@ def _in_order(plans: Sequence[PlanOp]) -> list[tuple[Piece, PlanOp]]:
     if [piece.number for piece, _ in pieces] != list(range(first.count)):
         found = ", ".join(str(piece.number) for piece, _ in pieces)
         raise PassFailedException(
-            f"@{first.of} has {first.count} kernels, but there are: {found}"
+            f"@{first.of} has {counted(first.count, 'kernel')}, but there are: {found}"
         )
     return pieces
 

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import PassFailedException
 from cleave.dialects.algebra.contraction import Matmul, ReduceSum
 from cleave.dialects.algebra.elementwise import Mul
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.wording import plural
+from cleave.dialects.wording import counted
 from cleave.passes.equal_graphs import (
     EQUALS,
     have_candidates,
@@ -159,9 +159,8 @@ class SuperoptimizePass(ModulePass):
                 name = next(free)
         taken.update(candidate.graph_name for candidate in candidates)
         for limit in outcome.stopped_by:
-            found = len(candidates)
-            kept = f"keeps the {found} {plural('graph', found)} found so far"
-            warn(self.name, f"{where}: stopped by {limit}; {kept}")
+            found = counted(len(candidates), "graph")
+            warn(self.name, f"{where}: stopped by {limit}; keeps the {found} found")
         return candidates, _summary(outcome, len(candidates), stats=self.stats)
 
 

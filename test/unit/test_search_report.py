@@ -72,7 +72,7 @@ def test_lines() -> None:
         ("GPU", "NVIDIA H200"),
         (
             "searched",
-            "2 graphs and sequences of kernels, 1,234 schedules, 2 plans, 1 measured",
+            "2 candidates, 1,234 schedules, 2 plans, 1 measured",
         ),
         ("chosen", "tile M=64 <fast>"),
         ("fault", "it spills"),

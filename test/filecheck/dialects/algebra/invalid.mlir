@@ -93,7 +93,7 @@ algebra.graph @g [M, K] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[
 
 // -----
 
-// CHECK: 'algebra.graph' op: @g declares 1 results but returns 2
+// CHECK: 'algebra.graph' op: @g declares 1 result but returns 2
 algebra.graph @g [M, K] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[M, K], f32>) {
   %o = algebra.exp %x
   algebra.return %o, %x

@@ -48,7 +48,7 @@ itgraph.plan @p [M, D, BM] where [D = 64] (%x: !algebra.tensor<[M, D], f32>) -> 
 
 // -----
 
-// CHECK: 'itgraph.plan' op: @p: declares 1 results but returns 2
+// CHECK: 'itgraph.plan' op: @p: declares 1 result but returns 2
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   itgraph.return %x, %x
 }
@@ -331,7 +331,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: tmap has 1 offsets but a tile of rank 2
+// CHECK: tmap has 1 offset but a tile of rank 2
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM] tile [BM, D])
       outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f32>) {
@@ -443,7 +443,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // Outputs.
 
-// CHECK: 'itgraph.kernel' op: has 1 outs but yields 2 tiles
+// CHECK: 'itgraph.kernel' op: has 1 out but yields 2 tiles
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM, 0] tile [BM, D])
       outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f32>) {
@@ -466,7 +466,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.kernel' op: output 0 has 1 offsets and a tile of rank 2, but !algebra.tensor<[M, D], f32> has rank 2
+// CHECK: 'itgraph.kernel' op: output 0 has 1 offset and a tile of rank 2, but !algebra.tensor<[M, D], f32> has rank 2
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM, 0] tile [BM, D])
       outs ([i_M * BM] of !algebra.tensor<[M, D], f32>) {
@@ -646,7 +646,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.loop' op: has 1 states but itgraph.next gives 2 values
+// CHECK: 'itgraph.loop' op: has 1 state but itgraph.next gives 2 values
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM, 0] tile [BM, D])
       outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f32>) {
@@ -718,7 +718,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.loop' op: tiles state %ao has 1 offsets, but !algebra.tensor<[BM, D], f32> has rank 2
+// CHECK: 'itgraph.loop' op: tiles state %ao has 1 offset, but !algebra.tensor<[BM, D], f32> has rank 2
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM, 0] tile [BM, D])
       outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f32>) {
@@ -808,7 +808,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.kernel' op: has 1 views but 2 tmaps
+// CHECK: 'itgraph.kernel' op: has 1 view but 2 tmaps
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = "itgraph.kernel"(%x) <{iterators = [#itgraph.range<i_M = 0 to M ceildiv BM>], lookups = [], tmaps = [#itgraph.tmap<[i_M * BM, 0] tile [BM, D]>, #itgraph.tmap<[i_M * BM, 0] tile [BM, D]>], output_offsets = [[#algebra.dim<i_M * BM>, #algebra.dim<0>]], operandSegmentSizes = array<i32: 1, 0, 0>}> ({
   ^bb0(%t: !algebra.tensor<[BM, D], f32>):
@@ -819,7 +819,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.kernel' op: gathers 1 dims but has 0 index vectors
+// CHECK: 'itgraph.kernel' op: gathers 1 dim but has 0 index vectors
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = "itgraph.kernel"(%x) <{iterators = [#itgraph.range<i_M = 0 to M ceildiv BM>], lookups = [], tmaps = [#itgraph.tmap<[gather, 0] tile [BM, D]>], output_offsets = [[#algebra.dim<i_M * BM>, #algebra.dim<0>]], operandSegmentSizes = array<i32: 1, 0, 0>}> ({
   ^bb0(%t: !algebra.tensor<[BM, D], f32>):
@@ -830,7 +830,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.kernel' op: body has 2 arguments for 1 views and states
+// CHECK: 'itgraph.kernel' op: body has 2 arguments, but views and states are 1 together
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = "itgraph.kernel"(%x) <{iterators = [#itgraph.range<i_M = 0 to M ceildiv BM>], lookups = [], tmaps = [#itgraph.tmap<[i_M * BM, 0] tile [BM, D]>], output_offsets = [[#algebra.dim<i_M * BM>, #algebra.dim<0>]], operandSegmentSizes = array<i32: 1, 0, 0>}> ({
   ^bb0(%t: !algebra.tensor<[BM, D], f32>, %u: !algebra.tensor<[BM, D], f32>):
@@ -841,7 +841,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.kernel' op: places 2 of 1 views and states
+// CHECK: 'itgraph.kernel' op: places 2, but views and states are 1 together
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = "itgraph.kernel"(%x) <{iterators = [#itgraph.range<i_M = 0 to M ceildiv BM>], lookups = [], tmaps = [#itgraph.tmap<[i_M * BM, 0] tile [BM, D]>], placement = [unit, unit], output_offsets = [[#algebra.dim<i_M * BM>, #algebra.dim<0>]], operandSegmentSizes = array<i32: 1, 0, 0>}> ({
   ^bb0(%t: !algebra.tensor<[BM, D], f32>):
@@ -852,7 +852,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.kernel' op: has 0 lets but 1 tables
+// CHECK: 'itgraph.kernel' op: has 0 lets but 1 table
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = "itgraph.kernel"(%x, %x) <{iterators = [#itgraph.range<i_M = 0 to M ceildiv BM>], lookups = [], tmaps = [#itgraph.tmap<[i_M * BM, 0] tile [BM, D]>], output_offsets = [[#algebra.dim<i_M * BM>, #algebra.dim<0>]], operandSegmentSizes = array<i32: 1, 0, 1>}> ({
   ^bb0(%t: !algebra.tensor<[BM, D], f32>):
@@ -878,7 +878,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.loop' op: has 2 states, 1 initial values and 1 results
+// CHECK: 'itgraph.loop' op: has 2 states, 1 initial value and 1 result
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM, 0] tile [BM, D])
       outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f32>) {
@@ -893,7 +893,7 @@ itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tenso
 
 // -----
 
-// CHECK: 'itgraph.next' op: rescaled positions [1] do not fit 1 values and 1 rescales
+// CHECK: 'itgraph.next' op: rescaled positions [1] do not fit 1 value and 1 rescale
 itgraph.plan @p [M, D, BM] (%x: !algebra.tensor<[M, D], f32>) -> (!algebra.tensor<[M, D], f32>) {
   %y = itgraph.kernel (i_M = 0 to M ceildiv BM) ins (%t = %x[i_M * BM, 0] tile [BM, D])
       outs ([i_M * BM, 0] of !algebra.tensor<[M, D], f32>) {

@@ -39,7 +39,7 @@ itgraph.plan @norm_1 [M] where [M = 4]
 
 // -----
 
-// CHECK: pass 'compose-plans': @norm_1 is one of 3 kernels of @norm, not of 2 of @norm
+// CHECK: pass 'compose-plans': @norm_1 is of @norm, which has 3 kernels, not of @norm, which has 2
 itgraph.plan @norm_0 [M] (%x: !algebra.tensor<[M], f16>) -> (!algebra.tensor<[M], f16>)
     attributes {kernel = {of = "norm", number = 0 : i64, count = 2 : i64, symbols = ["M"], operands = ["input 0"], results = ["passed on"]}} {
   itgraph.return %x

@@ -20,7 +20,7 @@ algebra.graph @missing [M, K]
 
 // -----
 
-// CHECK: pass 'infer-reduced-dims': graph @malformed: reduced_dims must be an array with an array<i64: ...> for each of the 1 inputs
+// CHECK: pass 'infer-reduced-dims': graph @malformed: reduced_dims must be an array with an array<i64: ...> for each input, 1 in all
 algebra.graph @malformed [M, K]
     (%x: !algebra.tensor<[M, K], f32>) -> (!algebra.tensor<[M, 1], f32>)
     attributes {reduced_dims = [1, 2]} {

@@ -13,10 +13,10 @@ algebra.graph @chain [M, L, D, E]
 
 // CHECK: attributes {search = {candidates = 2 : i64, sums = "none", statistics = {values = 13 : i64, useful = 3 : i64, evaluated = 14 : i64, pruned_by_class = {{[0-9]+}} : i64, pruned_by_dims = 0 : i64, undefined = 0 : i64, synonyms = 0 : i64, disagreeing = 0 : i64, useless = 0 : i64, milliseconds = {{[0-9]+}} : i64}}}
 
-// GRAPHS: warning: pass 'superoptimize': graph @chain: stopped by graphs=1; keeps the 1 graph found so far
+// GRAPHS: warning: pass 'superoptimize': graph @chain: stopped by graphs=1; keeps the 1 graph found
 // GRAPHS: search = {candidates = 1 : i64, sums = "none", stopped_by = ["graphs=1"]}
 
-// VALUES: warning: pass 'superoptimize': graph @chain: stopped by values=3; keeps the 1 graph found so far
+// VALUES: warning: pass 'superoptimize': graph @chain: stopped by values=3; keeps the 1 graph found
 // VALUES: search = {candidates = 1 : i64, sums = "none", stopped_by = ["values=3"]}
 // VALUES: algebra.graph @chain_1 [M, L, D, E]
 // VALUES: attributes {equals = @chain}
