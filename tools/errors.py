@@ -60,7 +60,9 @@ def message(error: BaseException) -> str:
     """What a user reads of an error, without a final newline."""
     match error:
         case ParseError():
-            return _located(error.span, error.msg)
+            # xDSL forgets to fill that in.
+            text = error.msg.replace("{first_char}", f"'{error.span.text[:1]}'")
+            return _located(error.span, text)
         case InvalidOperation():
             return _located(error.span, str(error))
         case ArgSpecParseError():

@@ -1,11 +1,16 @@
 """MLIR text, with the place where each operation was written."""
 
 from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.parser import Parser, Span
 from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from cleave.tools.errors import InvalidOperation, unknown
+
+_NO_OPERATION = "Could not parse entire input!"
+"""What xDSL says where an operation should begin."""
 
 
 class LocatedParser(Parser):
@@ -26,6 +31,19 @@ class LocatedParser(Parser):
         self.spans = {}
         self._line_offset = line_offset
         self._start = 0  # of the operation whose name is being read
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """The module of the text, an empty one if there is nothing but comments."""
+        try:
+            return super().parse_module(allow_implicit_module)
+        except ParseError as error:
+            if error.msg != _NO_OPERATION:
+                raise
+            at_end = self._current_token.kind is MLIRTokenKind.EOF
+            if allow_implicit_module and at_end and not self.spans:
+                return ModuleOp([])
+            expected = "an operation is expected here"
+            raise ParseError(error.span, expected) from error
 
     def parse_operation(self) -> Operation:
         start = self._start = self.pos

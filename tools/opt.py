@@ -69,6 +69,12 @@ class CleaveOptMain(xDSLOptMain):
         )
         arg_parser.error = refuse  # argparse prints its message under all of the usage
 
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        """The input, and its kind: whatever has no frontend is read as MLIR text."""
+        stream, extension = super().get_input_stream()
+        known = extension in self.available_frontends
+        return stream, extension if known else "mlir"
+
     def parse_chunk(
         self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
     ) -> ModuleOp | None:

@@ -232,7 +232,9 @@ def test_arguments_that_ask_for_too_much(
     ("text", "message"),
     [
         ("builtin.module {}", "error: input.mlir: there is no algebra.graph"),
-        ("", "input.mlir:1:1: error: "),
+        ("", "error: input.mlir: there is no algebra.graph"),
+        ("// nothing yet\n\n", "error: input.mlir: there is no algebra.graph"),
+        ("# a note", "input.mlir:1:1: error: Expected suffix identifier after '#'"),
         (
             MATMUL.replace("%x, %w\n", "%x %w\n"),
             "input.mlir:5:26: error: Expected ','",

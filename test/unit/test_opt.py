@@ -106,6 +106,28 @@ def test_syntax_error_in_a_later_piece_has_its_line_in_the_file(
     assert outcome.stderr.startswith("input.mlir:5:15: error: ")
 
 
+@pytest.mark.parametrize("text", ["", "\n", "// nothing yet\n"])
+def test_no_operation_makes_an_empty_module(cleave_opt: Run, text: str) -> None:
+    assert cleave_opt(text).stdout == "builtin.module {\n}\n\n"
+
+
+def test_what_is_no_operation_has_its_place(cleave_opt: Run) -> None:
+    assert failure(cleave_opt(f"{VALID}%a\n{VALID}")).startswith("input.mlir:5:1: ")
+    assert failure(cleave_opt(f"{VALID}42\n")) == (
+        "input.mlir:4:1: error: an operation is expected here\n42\n^^\n"
+    )
+
+
+def test_a_file_of_any_name_is_read_as_mlir_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "input.txt"
+    file.write_text(VALID)
+    assert opt.main([str(file)]) == 0
+    assert "func.return %a : i32" in capsys.readouterr().out
+    assert opt.main(["/dev/null"]) == 0
+
+
 def test_unknown_operation_has_its_place_and_those_close_to_it(cleave_opt: Run) -> None:
     assert failure(cleave_opt("%c = arith.constnt 0 : i32\n")) == (
         "input.mlir:1:1: error: there is no operation 'arith.constnt': "
