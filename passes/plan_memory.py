@@ -19,6 +19,7 @@ from cleave.passes.memory.placement import (
     default_threads,
     drop_copies_in_place,
     place_kernel,
+    require_element_types,
     require_narrow_operands,
     warps_along,
 )
@@ -81,6 +82,7 @@ class PlanMemoryPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         plans = [plan for plan in op.ops if isinstance(plan, PlanOp)]
         for plan in plans:
+            require_element_types(plan)
             require_narrow_operands(plan)
         for plan in plans:
             for kernel in list(plan.body.block.ops):

@@ -18,6 +18,10 @@ from cleave.lowering.tilelang.module import emit_module
 from cleave.lowering.tilelang.text import EmissionError
 from cleave.passes.drop_shifts import DropShiftsPass
 from cleave.passes.insert_casts import InsertCastsPass
+from cleave.passes.memory.placement import (
+    require_element_types,
+    require_narrow_operands,
+)
 from cleave.passes.sink_scales import SinkScalesPass
 from cleave.passes.stabilize_exp import StabilizeExpPass
 from cleave.passes.symbolize import SymbolizePass
@@ -86,6 +90,11 @@ def prepare(graph: GraphOp) -> PreparedGraph:
     assert isinstance(symbolic, GraphOp)
     others, prepared = _run(symbolic, graph_passes())
     assert isinstance(prepared, GraphOp)
+    try:
+        require_element_types(prepared)
+        require_narrow_operands(prepared)
+    except PassFailedException as error:
+        raise NoProgramError(str(error)) from error
     return PreparedGraph({INPUT: _text(graph), **first, **others}, symbolic, prepared)
 
 

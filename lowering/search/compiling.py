@@ -36,6 +36,7 @@ from cleave.lowering.search.folder import clear_folder, copy_files, write_folder
 from cleave.lowering.search.report import SearchReport
 from cleave.lowering.toolchain import find_nvcc, nvcc_version, tilelang_is_installed
 from cleave.lowering.versions import versions
+from cleave.passes.memory.placement import require_element_types
 from cleave.passes.symbolize import SymbolizePass
 
 WITHOUT_DEVICE = "h200"
@@ -104,6 +105,10 @@ class _SearchCompilation:
             self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
         )
         self.graph = symbolized(graph)
+        try:
+            require_element_types(self.graph)
+        except PassFailedException as error:
+            raise CompilationError(f"@{graph.graph_name}: {error}") from error
         require_memory(self.graph, self.hardware)
         self.input_text = f"{graph}\n"
         self.versions = versions(nvcc_version(nvcc))

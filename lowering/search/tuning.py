@@ -113,7 +113,7 @@ def tune(
     right = [trial for trial in order if trial.check and not trial.is_out]
     if device is not None:
         start = time.monotonic()
-        progress(f"measure: {len(right)} plans")
+        progress(f"measure: {counted(len(right), 'plan')}")
         right = _measured(right, device, repeats)
         tuning.seconds["measure"] = time.monotonic() - start
     if not right:

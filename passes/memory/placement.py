@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -29,12 +29,49 @@ MAX_ACCUMULATORS = 192
 """Registers of a thread for matmul results, so that operands still fit beside them."""
 
 
-def require_narrow_operands(plan: PlanOp) -> None:
+def require_element_types(whole: Operation) -> None:
     """
-    Raise PassFailedException for a matmul whose operands tensor cores would round
-    although nobody has said that they may.
+    Raise PassFailedException for an operator of a graph or plan that computes f64, or
+    from f64 without a cast: kernels compute f32, and nobody has said that they may. So
+    for i64 that becomes f16 or bf16, which CUDA has no conversion for.
     """
-    for op in plan.walk():
+    for op in whole.walk():
+        if not isinstance(op, Operator) or op.IS_VIEW:
+            continue
+        result = op.result_type
+        if result.element_type == f64:
+            raise PassFailedException(
+                f"'{op.name}' op: yields {result}, but kernels compute f32"
+            )
+        if op.ONLY_ROUNDS:
+            source = _unrounded(op.operands[0]).element_type
+            if source == i64 and element_bytes(result.element_type) == 2:
+                raise PassFailedException(
+                    f"'{op.name}' op: yields {result} from i64, but kernels convert "
+                    "i64 to no type of 16 bits"
+                )
+            continue
+        for position, type_ in enumerate(op.operand_types):
+            if type_.element_type == f64:
+                raise PassFailedException(
+                    f"'{op.name}' op: operand {position} is {type_}, but kernels "
+                    "compute f32: cast it to f32"
+                )
+
+
+def _unrounded(value: SSAValue) -> TensorType:
+    """The type before all casts, which a copy makes in one step."""
+    while isinstance(op := value.owner, Operator) and op.ONLY_ROUNDS:
+        value = op.operands[0]
+    return tensor_type(value)
+
+
+def require_narrow_operands(whole: Operation) -> None:
+    """
+    Raise PassFailedException for a matmul of a graph or plan whose operands tensor
+    cores would round although nobody has said that they may.
+    """
+    for op in whole.walk():
         if not isinstance(op, Operator) or not op.ON_TENSOR_CORES:
             continue
         for position, type_ in enumerate(op.operand_types):

@@ -20,6 +20,10 @@ from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.operators import Tail
 from cleave.dialects.itgraph.plan import PlanOp
+from cleave.passes.memory.placement import (
+    require_element_types,
+    require_narrow_operands,
+)
 from cleave.passes.plan_memory import PlanMemoryPass
 from cleave.passes.schedule_blocks import schedule_blocks
 from cleave.passes.schedule_masks import schedule_masks
@@ -198,6 +202,8 @@ def _drop_tails(plan: PlanOp) -> None:
 
 def planned(plan: PlanOp, memory: PlanMemoryPass) -> PlanOp:
     """A copy of a plan with its memory planned; PassFailedException where it cannot."""
+    require_element_types(plan)
+    require_narrow_operands(plan)
     copy = plan.clone()
     for kernel in kernels_of(copy):
         memory.plan_kernel(kernel)

@@ -12,6 +12,7 @@ import pytest
 from cleave.lowering.compilation import building, compilation
 from cleave.lowering.compilation.building import Build
 from cleave.lowering.compilation.device import NoDeviceError
+from cleave.lowering.toolchain import find_nvcc
 from cleave.tools import main
 
 pytest.importorskip("tilelang")
@@ -262,6 +263,55 @@ def test_files_that_are_no_graph(
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "effort",
+    [
+        "rule",
+        pytest.param(
+            "quick", marks=pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"f16": "f64"},
+            "error: @matmul: 'algebra.matmul' op: operand 0 is !algebra.tensor<[M, K], "
+            "f64>, but kernels compute f32: cast it to f32\n",
+        ),
+        (
+            {"f16>, %w": "i32>, %w"},
+            "'algebra.matmul' op: operand 0 has elements of type i32, but this "
+            "operator computes with floats",
+        ),
+        (
+            {"f16": "f32"},
+            "f32>, but tensor cores multiply f16 and bf16, and f32 rounded to tf32",
+        ),
+        (
+            {
+                "[M, K, N] where [": "[M, K, N, s] where [s | K, ",
+                "%o =": "%xs = algebra.split %x dim 1 count s\n  %o =",
+            },
+            "error: @matmul: the split count s has no value; state it, as in "
+            "`where [s = 2]`\n",
+        ),
+    ],
+)
+def test_what_no_kernel_computes_is_refused_at_once(
+    cleave_compile: Run, effort: str, changes: dict[str, str], message: str
+) -> None:
+    text = MATMUL
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    done = cleave_compile(text, "--effort", effort, "--no-cache", "--quiet")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+    assert "configurations" not in done.stderr
 
 
 def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
