@@ -39,7 +39,6 @@ from cleave.lowering.compilation.device import (
 from cleave.lowering.compilation.device_worker import CandidateError, DeviceWorker
 from cleave.lowering.compilation.folder import write_build, write_report, write_texts
 from cleave.lowering.compilation.footprint import require_fit
-from cleave.lowering.compilation.memory import require_memory
 from cleave.lowering.compilation.pipeline import (
     NoProgramError,
     TileProgram,
@@ -47,6 +46,7 @@ from cleave.lowering.compilation.pipeline import (
     schedule,
 )
 from cleave.lowering.compilation.report import Rejection, Report
+from cleave.lowering.compilation.supported import require_supported
 from cleave.lowering.compilation.tile_check import check_tiles
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.hardware import Hardware, load_hardware
@@ -126,13 +126,13 @@ class _Compilation:
         self.hardware: Hardware = (
             self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
         )
+        require_supported(graph, self.hardware)
         try:
             with self._timed("schedule"):
                 self.prepared = prepare(graph)
         except NoProgramError as error:
             raise CompilationError(f"@{graph.graph_name}: {error}") from error
         self.graph = self.prepared.symbolic
-        require_memory(self.graph, self.hardware)
 
     def compile(self, out_dir: Path | None) -> Compiled:
         if out_dir is not None:

@@ -103,9 +103,8 @@ def find_candidates(
             break
     found.plans.sort(key=lambda plan: plan.predicted_ms)
     if not found.plans:
-        raise CompilationError(
-            f"@{graph.graph_name} has no legal schedule: {found.pruned.binding()}"
-        )
+        reason = found.refused[-1][1] if found.refused else found.pruned.binding()
+        raise CompilationError(f"@{graph.graph_name} has no legal schedule: {reason}")
     return found
 
 

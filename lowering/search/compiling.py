@@ -27,7 +27,7 @@ from cleave.lowering.compilation.device import (
     NoDeviceError,
     visible_device,
 )
-from cleave.lowering.compilation.memory import require_memory
+from cleave.lowering.compilation.supported import require_supported
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
@@ -36,7 +36,6 @@ from cleave.lowering.search.folder import clear_folder, copy_files, write_folder
 from cleave.lowering.search.report import SearchReport
 from cleave.lowering.toolchain import find_nvcc, nvcc_version, tilelang_is_installed
 from cleave.lowering.versions import versions
-from cleave.passes.memory.placement import require_element_types
 from cleave.passes.symbolize import SymbolizePass
 
 WITHOUT_DEVICE = "h200"
@@ -104,12 +103,8 @@ class _SearchCompilation:
         self.hardware: Hardware = (
             self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
         )
+        require_supported(graph, self.hardware)
         self.graph = symbolized(graph)
-        try:
-            require_element_types(self.graph)
-        except PassFailedException as error:
-            raise CompilationError(f"@{graph.graph_name}: {error}") from error
-        require_memory(self.graph, self.hardware)
         self.input_text = f"{graph}\n"
         self.versions = versions(nvcc_version(nvcc))
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.tensor import TensorType
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.search.compiling import SearchOptions, compile_by_search
 from cleave.lowering.search.effort import DEFAULT_EFFORT, EFFORTS, RULE, Ablation
 from cleave.lowering.toolchain import find_nvcc
-from cleave.passes.partitioning.splits import splits_of
 
 if TYPE_CHECKING:
     from cleave.lowering.compilation.compiled import Compiled
@@ -68,7 +66,6 @@ def compile_request(
     `out_dir` is where all files are kept; `progress` is told what is done next. Raises
     CompilationError, PassFailedException or OSError, with a message for the user.
     """
-    _require_counts(graph)
     if (why := request.why_by_rule(graph)) is not None:
         # Passes and NumPy, which a result in the cache needs nothing of.
         from cleave.lowering.compilation.compilation import compile_graph
@@ -86,18 +83,6 @@ def compile_request(
         ablation=request.ablation,
     )
     return compile_by_search(graph, options, out_dir=out_dir, progress=progress)
-
-
-def _require_counts(graph: GraphOp) -> None:
-    """Raises CompilationError for a split into a number of parts that is not known."""
-    facts = graph.facts
-    for value, parts, _ in splits_of(graph):
-        count = cast(TensorType, value.type).dims[parts]
-        if not isinstance(facts.resolve(count), int):
-            raise CompilationError(
-                f"@{graph.graph_name}: the split count {count} has no value; state it, "
-                f"as in `where [{count} = 2]`"
-            )
 
 
 def _unbound(graph: GraphOp) -> list[str]:

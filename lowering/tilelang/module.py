@@ -146,8 +146,13 @@ class _ModuleEmitter:
     ) -> dict[str, Any]:
         results = [self.roots[value] for value in self.plan.return_op.values]
         computed = [result for op in launched for result in op.results]
-        if len(set(results)) != len(results) or set(results) & set(self.plan.inputs):
-            raise EmissionError("a result of the plan is returned twice or is an input")
+        for position, root in enumerate(results):
+            if root in self.plan.inputs:
+                raise EmissionError(f"result {position} of the plan is an input")
+            if (first := results.index(root)) != position:
+                raise EmissionError(
+                    f"results {first} and {position} of the plan are one value"
+                )
         types = {
             root: cast(TensorType, value.type)
             for root, value in zip(results, self.plan.return_op.values, strict=True)

@@ -314,6 +314,32 @@ def test_what_no_kernel_computes_is_refused_at_once(
     assert "configurations" not in done.stderr
 
 
+@pytest.mark.parametrize("again", ["%sum", "%row"])
+def test_a_value_that_is_returned_twice_is_refused(
+    cleave_compile: Run, again: str
+) -> None:
+    dims = "[M]" if again == "%row" else "[M, 1]"
+    done = cleave_compile(f"""
+        algebra.graph @twice [M, K] where [M = 64, K = 64]
+            (%x: !algebra.tensor<[M, K], f32>)
+            -> (!algebra.tensor<[M, 1], f32>, !algebra.tensor<{dims}, f32>) {{
+          %sum = algebra.reduce_sum %x dim 1
+          %row = algebra.reshape %sum to [M]
+          algebra.return %sum, {again}
+        }}""")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: @twice: results 0 and 1 are one value; return it once\n"
+    )
+
+
+def test_more_than_the_memory_holds_is_refused(cleave_compile: Run) -> None:
+    done = cleave_compile(MATMUL.replace("M = 4096", "M = 99999999999999999999"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error: @matmul: inputs and results take " in done.stderr
+    assert " GB, but NVIDIA H200 has 151 GB" in done.stderr
+
+
 def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["compile", "missing.mlir"]) == 1
     out, err = capsys.readouterr()
