@@ -29,8 +29,10 @@ class Range:
         return text
 
 
-SEED = Range(0, 2**32 - 1)
-"""Of random numbers; it is recorded in the IR as i64."""
+MOST = 2**32 - 1
+"""Of what is recorded in the IR, as i64."""
+SEED = Range(0, MOST)
+"""Of random numbers."""
 THREADS = Range(32, 1024, multiple=32)
 """Of a threadblock, in whole warps; no GPU has more."""
 

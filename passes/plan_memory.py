@@ -24,7 +24,7 @@ from cleave.passes.memory.placement import (
     warps_along,
 )
 from cleave.passes.memory.slices import reload_slices
-from cleave.passes.option_ranges import THREADS, Range
+from cleave.passes.option_ranges import MOST, THREADS, Range
 
 if TYPE_CHECKING:
     from cleave.lowering.hardware import Hardware
@@ -71,8 +71,8 @@ class PlanMemoryPass(ModulePass):
     name = "plan-memory"
 
     threads: Annotated[int | None, THREADS] = None
-    stages: Annotated[int, Range(1)] = 2
-    swizzle: Annotated[int, Range(0)] = 0
+    stages: Annotated[int, Range(1, MOST)] = 2
+    swizzle: Annotated[int, Range(0, MOST)] = 0
     warps: Literal["rows", "columns"] | None = None
     specialization: Literal["single-loop", "role-based", "none"] | None = None
     form: str = "pipelined"
@@ -108,7 +108,7 @@ class PlanMemoryPass(ModulePass):
         form.place(kernel)
         if (reason := form.fits(kernel, hardware)) is not None:
             raise PassFailedException(
-                f"plan-memory: a kernel does not fit form '{form.name}': {reason}"
+                f"a kernel does not fit form '{form.name}': {reason}"
             )
 
     def _form_and_hardware(self) -> tuple[KernelForm, Hardware]:
@@ -120,4 +120,4 @@ class PlanMemoryPass(ModulePass):
         try:
             return form_named(self.form), hardware_for_arch(self.arch)
         except (EmissionError, HardwareError) as error:
-            raise PassFailedException(f"plan-memory: {error}") from error
+            raise PassFailedException(str(error)) from error

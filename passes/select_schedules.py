@@ -100,6 +100,8 @@ class SelectSchedulesPass(ModulePass):
         equal = have_candidates(graphs)
         # Originals only if nothing says that it equals them.
         candidates = [graph for graph in graphs if graph.graph_name not in equal]
+        for graph in candidates:
+            _require_sizes(graph)
         try:
             selections = select(candidates, search)
         except ValueError as error:
@@ -166,6 +168,16 @@ class SelectSchedulesPass(ModulePass):
                 }
             )
         return [plan for _, plan in chosen]
+
+
+def _require_sizes(graph: GraphOp) -> None:
+    binding = graph.facts.binding
+    for name in graph.symbol_names:
+        if not isinstance(binding.get(name), int):
+            raise PassFailedException(
+                f"symbol {name} of graph @{graph.graph_name} has no size; state it as "
+                "a fact, or run specialize first"
+            )
 
 
 def _stats(pruned: Pruned) -> DictionaryAttr:

@@ -86,11 +86,19 @@ class SpecializePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         given: dict[str, int] = {}
-        for name, size in parse_tiles(self.sizes).items():
+        for name, size in parse_tiles(self.sizes, "size").items():
             if size is None:
                 raise PassFailedException(f"'{name}' is given no size")
             given[name] = size
         graphs = [graph for graph in op.ops if isinstance(graph, GraphOp)]
+        symbols = {name for graph in graphs for name in graph.symbol_names}
+        for name in given:
+            if graphs and name not in symbols:
+                known = ", ".join(sorted(symbols)) or "none"
+                raise PassFailedException(
+                    f"size for '{name}', which is no symbol of a graph (symbols: "
+                    f"{known})"
+                )
         originals = {
             graph.graph_name: FinalTest(graph, self.budget, self.seed)
             for graph in graphs

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import (
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 import cleave
-from cleave.tools.errors import guarded, refuse, unknown
+from cleave.tools.errors import UsageError, guarded, refuse, unknown
 from cleave.tools.located_parser import LocatedParser
 from cleave.tools.options import specs_in, with_options
 from cleave.tools.verification import explained
@@ -96,9 +96,11 @@ class CleaveOptMain(xDSLOptMain):
             passes.append(
                 with_options("pass", self.available_passes[spec.name](), spec)
             )
-        for target in specs_in("target", self.args.target):
-            if target.name in CLEAVE.all_targets:
-                with_options("target", CLEAVE.all_targets[target.name](), target)
+        target, *others = specs_in("target", self.args.target)
+        if others:
+            raise UsageError(f"one target prints the module, not '{self.args.target}'")
+        if target.name in CLEAVE.all_targets:
+            with_options("target", CLEAVE.all_targets[target.name](), target)
         # xDSL would read the options again, by other rules; only what it does between
         # passes is wanted.
         text, self.args.passes = self.args.passes, ""

@@ -17,9 +17,10 @@ from cleave.dialects.dims import Dim, symbol
 from cleave.dialects.facts import Fact
 
 
-def parse_tiles(text: str) -> dict[str, int | None]:
+def parse_tiles(text: str, noun: str = "tile") -> dict[str, int | None]:
     """
-    Tile sizes by symbol, None for one that stays symbolic.
+    Tile sizes by symbol, None for one that stays symbolic; `noun` is what messages call
+    them.
 
     Raises PassFailedException for what is not a list of `NAME` and `NAME=NUMBER`.
     """
@@ -28,12 +29,12 @@ def parse_tiles(text: str) -> dict[str, int | None]:
         name, separator, size = item.partition("=")
         if not name.isidentifier() or (separator and not size.isdigit()):
             raise PassFailedException(
-                f"tile '{item}' is not of the form SYMBOL or SYMBOL=SIZE"
+                f"{noun} '{item}' is not of the form SYMBOL or SYMBOL=SIZE"
             )
         if name in tiles:
-            raise PassFailedException(f"two tiles for '{name}'")
+            raise PassFailedException(f"two {noun}s for '{name}'")
         if separator and int(size) < 1:
-            raise PassFailedException(f"tile {item} is not at least 1")
+            raise PassFailedException(f"{noun} {item} is not at least 1")
         tiles[name] = int(size) if separator else None
     return tiles
 

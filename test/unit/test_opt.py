@@ -210,6 +210,7 @@ def test_text_that_is_not_utf8(cleave_opt: Run) -> None:
             "-p broken -t count{at-mst=1}",
             "error: target 'count' has no option 'at-mst': did you mean at-most?",
         ),
+        ("-t count,count", "error: one target prints the module, not 'count,count'"),
         ("-t mlr", "error: argument -t/--target: invalid choice: 'mlr' (choose from "),
         ("-f mlr", "error: argument -f/--frontend: invalid choice: 'mlr' (choose from"),
         ("--pases a", "error: unrecognized arguments: --pases a"),

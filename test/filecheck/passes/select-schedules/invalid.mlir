@@ -29,3 +29,12 @@ algebra.graph @odd [M] where [M = 64]
   %o = algebra.exp %x
   algebra.return %o
 }
+
+// -----
+
+// CHECK: pass 'select-schedules': symbol M of graph @unbound has no size; state it as a fact, or run specialize first
+algebra.graph @unbound [M, K] where [K = 64]
+    (%x: !algebra.tensor<[M, K], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %o = algebra.reduce_sum %x dim 1
+  algebra.return %o
+}
