@@ -30,6 +30,7 @@ from bench.entry import Entry
 from bench.foundations import build, measure_all
 from bench.machine import machine, write_json
 from bench.shapes import Row, decode_rows, prefill_rows
+from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.search.candidates import find_candidates
@@ -60,6 +61,13 @@ def all_rows() -> list[Row]:
     return [*prefill_rows((512, 4096)), *decode_rows((16, 64))]
 
 
+def graph_of(row: Row) -> GraphOp:
+    """The graph of a row, its sizes bound."""
+    sizes = ", ".join(f"{name} = {size}" for name, size in row.sizes.items())
+    text = (EXAMPLES / f"{row.subgraph}.mlir").read_text(encoding="utf-8")
+    return parse_graph(FACTS.sub(f"where [{sizes}]", text).encode(), row.title)
+
+
 def search(
     row: Row,
     folder: Path,
@@ -72,10 +80,7 @@ def search(
     The plans of a row, the best by the model first; runs in a process of its own.
     `label` becomes a part of the names of their modules, in `folder`.
     """
-    sizes = ", ".join(f"{name} = {size}" for name, size in row.sizes.items())
-    text = (EXAMPLES / f"{row.subgraph}.mlir").read_text(encoding="utf-8")
-    bound = FACTS.sub(f"where [{sizes}]", text).encode()
-    graph = symbolized(parse_graph(bound, row.title))
+    graph = symbolized(graph_of(row))
     effort = dataclasses.replace(EFFORTS["normal"], plans=plans)
     start = time.perf_counter()
     try:

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor  # noqa: E402
 
-from bench import foundations  # noqa: E402
+from bench import foundations, search_time  # noqa: E402
 from bench.entry import Entry  # noqa: E402
 from bench.peer import Peer, Prepared  # noqa: E402
 from bench.peers import peers_of, ready_peers  # noqa: E402
@@ -272,3 +272,20 @@ def test_a_run_without_a_gpu(
     assert unknown["row"] is None
     assert unknown["reasons"][0].startswith("chain is none of ")
     assert "no CUDA device: built and judged, not run" in capsys.readouterr().out
+
+
+def test_phases_of_a_search_add_up():
+    row = search_time.measure("matmul M=16 K=4096 N=16")
+    assert row["seconds"] == pytest.approx(sum(row["phases"].values()))
+    assert {"test equal graphs", "schedule"} <= row["phases"].keys()
+    assert row["first"]["schedules"]
+
+
+def test_rows_of_the_tables_are_held_to_the_limit():
+    first, second, *_ = search_time.titles()
+    seconds = {first: 1.9, second: 2.1, "lora": 3.0}
+    rows = [{"row": title, "seconds": s} for title, s in seconds.items()]
+    summary = search_time.summary(rows)
+    assert summary["above_limit"] == [second]
+    assert summary["slowest"]["tables"]["row"] == second
+    assert summary["slowest"]["others"]["row"] == "lora"
