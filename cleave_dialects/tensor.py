@@ -147,7 +147,7 @@ def dim_array(dims: Iterable[Dim]) -> ArrayAttr[DimAttr]:
 
 
 def dims_of(array: ArrayAttr[DimAttr]) -> Shape:
-    return tuple(dim.data for dim in array)
+    return tuple([dim.data for dim in array.data])
 
 
 ELEMENT_WIDTHS = (1, 32, 64)

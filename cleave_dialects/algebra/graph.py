@@ -173,7 +173,7 @@ class GraphOp(IRDLOperation):
                 f"{where}: fact `{fact}`",
             )
         for type_ in [*self.input_types, *self.output_types]:
-            _require_declared_dims(type_.dims, declared, f"{where}: type {type_}")
+            _require_declared_dims(type_.dims, declared, where, type_)
         for op in self.body.block.ops:
             self._verify_operator(op, facts, declared)
         self._verify_return(where)
@@ -188,13 +188,9 @@ class GraphOp(IRDLOperation):
                 f"'algebra.graph' op: holds '{op.name}', which is no algebra operator"
             )
         where = f"'{op.name}' op"
-        _require_declared_dims(
-            op.result_type.dims, declared, f"{where}: type {op.result_type}"
-        )
+        _require_declared_dims(op.result_type.dims, declared, where, op.result_type)
         for name, value in op.params.items():
-            _require_declared_dims(
-                _dims_in(value), declared, f"{where}: parameter '{name}'"
-            )
+            _require_declared_dims(_dims_in(value), declared, where, name)
         op.verify_facts(facts)
 
     def _verify_return(self, where: str) -> None:
@@ -285,7 +281,11 @@ def _dims_in(value: Any) -> list[Dim]:
 
 
 def _require_declared_dims(
-    dims: Iterable[Any], declared: list[str], where: str
+    dims: Iterable[Any], declared: list[str], where: str, what: TensorType | str
 ) -> None:
+    """Refuse an undeclared symbol in a dim of a type, or of the parameter called so."""
     for dim in dims:
-        require_declared(names_of(dim), declared, where)
+        # Types are printed only if there is something wrong with them.
+        if not names_of(dim).issubset(declared):
+            whose = f"parameter '{what}'" if isinstance(what, str) else f"type {what}"
+            require_declared(names_of(dim), declared, f"{where}: {whose}")

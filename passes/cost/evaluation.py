@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Protocol, TypeAlias
 
@@ -64,6 +65,18 @@ class Evaluation:
         for dim, array in zip(dims, arrays, strict=True):
             value = array.astype(np.float64)
             self._values[dim] = value if value.ndim else value.reshape(1, 1)
+
+    def where(self, rows: NDArray[np.bool_]) -> Evaluation:
+        """The same in some of the configurations."""
+        result = copy(self)
+        result.__dict__.pop("threadblocks", None)
+        result.count = int(rows.sum())
+        result._columns = [column[rows] for column in self._columns]
+        result._values = {
+            dim: value[rows] if len(value) == self.count else value
+            for dim, value in self._values.items()
+        }
+        return result
 
     @cached_property
     def threadblocks(self) -> Array:

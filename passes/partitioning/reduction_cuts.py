@@ -121,11 +121,12 @@ class ReductionCuts:
 
     def why_not(self, found: ReductionCut) -> str | None:
         """Why a piece of a cut cannot be a kernel, if one cannot."""
-        pieces = cut(self.graph, found.steps, self.graph.graph_name)
-        for draft, piece in zip(found.drafts, pieces, strict=True):
+        pieces: list[GraphOp] = []
+        for number, draft in enumerate(found.drafts):
             key = draft.values, frozenset(draft.operands)
             if key not in self._verdicts:
-                self._verdicts[key] = why_not_one_kernel(piece, self.sizes)
+                pieces = pieces or cut(self.graph, found.steps, self.graph.graph_name)
+                self._verdicts[key] = why_not_one_kernel(pieces[number], self.sizes)
             if (reason := self._verdicts[key]) is not None:
                 return reason
         return None
