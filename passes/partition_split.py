@@ -32,6 +32,7 @@ from cleave.passes.partitioning.grouping import grouped
 from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.partitioning.splits import splits_of
 from cleave.passes.specialize import TESTED
+from cleave.passes.split_choices import CHOICES
 from cleave.passes.superoptimize.superoptimize import VERIFIED
 
 REFUSED = "refused"
@@ -188,7 +189,7 @@ class Partition:
             if (number := self.numbers.get(value)) is not None:
                 steps[number].append(value)
         attributes = self.graph.attributes
-        return cut(
+        pieces = cut(
             self.graph,
             grouped(self.graph, steps),
             self.graph.graph_name,
@@ -196,3 +197,7 @@ class Partition:
             whole={name: attributes[name] for name in _KEPT if name in attributes},
             taken=taken,
         )
+        if (choices := self.graph.attributes.get(CHOICES)) is not None:
+            for piece in pieces:
+                piece.attributes[CHOICES] = choices
+        return pieces

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -12,15 +12,14 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
-    StringAttr,
     i64,
 )
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.dims import evaluate, names_of, symbol
-from cleave.dialects.facts import Fact, FactError
+from cleave.dialects.dims import Dim, evaluate, names_of, symbol
+from cleave.dialects.facts import Fact
 from cleave.dialects.tensor import FactAttr
 from cleave.passes.equal_graphs import (
     EQUALS,
@@ -30,18 +29,18 @@ from cleave.passes.equal_graphs import (
     symbol_names,
     warn,
 )
-from cleave.passes.final_test import FinalTest, split_counts
+from cleave.passes.final_test import FinalTest, Original
 from cleave.passes.option_ranges import SEED, Range
 from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.scheduling.tiles import fresh_name, parse_tiles
-from cleave.passes.uneven_splits import (
-    UnevenSplit,
-    chunk_of,
-    with_chunks,
+from cleave.passes.split_choices import (
+    CHOICES,
+    bound,
+    choices_attribute,
+    name_with,
+    split_counts,
 )
-
-if TYPE_CHECKING:
-    pass
+from cleave.passes.uneven_splits import UnevenSplit, chunk_of, with_chunks
 
 TESTED = "tested"
 """The attribute of a graph that says at what sizes it was tested at last."""
@@ -53,18 +52,29 @@ class SpecializePass(ModulePass):
     Give every candidate its original shapes again, and its splits all valid counts
     (paper section 4, recovering the original shapes).
 
-    A candidate with splits becomes one graph for each combination of counts: `counts`,
-    or the proper divisors of the split dims and powers of two. Counts that do not
-    divide a dim make parts of a chunk each, a multiple of 64 or 128, of which the last
-    is not full and none is empty; reductions are masked where that matters. Sizes and
-    counts are bound as facts, types stay symbolic. Sizes come from the graph's facts
-    and from `sizes`, which reads like `"M=4096 K=64"`. A graph that others equal keeps
-    its name, and what it splits itself into as many parts as a symbol says.
+    Counts are `counts`, or the proper divisors of the split dims and powers of two, as
+    far as they make no more than `most_parts` parts (if it is not 0) of no less than
+    `least_part` positions. Counts that do not divide a dim make parts of a chunk each,
+    a multiple of 64 or 128, of which the last is not full and none is empty; reductions
+    are masked where that matters. Sizes and counts are bound as facts, types stay
+    symbolic. Sizes come from the graph's facts and from `sizes`, which reads like
+    `"M=4096 K=64"`. A graph that others equal keeps its name, and what it splits itself
+    into as many parts as a symbol says.
+
+    A candidate with splits becomes one graph for each combination of counts. With
+    `apart=false` those which divide the same of its dims stay together in one graph,
+    which has no facts about them, but the attribute `choices`.
 
     Each result is tested once more against the graph that it equals, by fingerprints,
-    or with numbers where a count does not divide, on the original shapes or, if no
-    tensor may then have more than `budget` elements, with sizes halved until that is
-    so; what fails is dropped. The attribute `tested` gives the sizes.
+    or with numbers where a count does not divide, on the original shapes or, if a
+    tensor would then have more than `budget` elements, with sizes halved until none
+    has; what fails is dropped. By default a test costs a few milliseconds. It is as
+    strong as on the original shapes: inputs are random, and two rational functions of
+    degree d that differ agree with a probability of (d / 2^30)^2 an element.
+    The attribute `tested` gives the sizes. Counts that stay
+    together are tested at the smallest and at the largest: all of them mean one graph,
+    whose types and parameters are symbolic, so that what is wrong with it could only
+    be hidden by the numbers that are put in.
 
     Before:
         algebra.graph @scores_2 [M, N, K, s] where [M = 64, N = 64, K = 8, s | K] ...
@@ -72,16 +82,23 @@ class SpecializePass(ModulePass):
     After:
         algebra.graph @scores_2_s2 [M, N, K, s]
             where [M = 64, N = 64, K = 8, s | K, s = 2] ...
-            attributes {equals = @scores, ..., tested = {...}} { ... }
+            attributes {equals = @scores, ..., tested = [{...}]} { ... }
         algebra.graph @scores_2_s4 [M, N, K, s]
             where [M = 64, N = 64, K = 8, s | K, s = 4] ...
+    After `apart=false`:
+        algebra.graph @scores_2 [M, N, K, s] where [M = 64, N = 64, K = 8, s | K] ...
+            attributes {choices = {s = array<i64: 2, 4>}, equals = @scores, ...,
+                        tested = [{..., s = 2 : i64}, {..., s = 4 : i64}]} { ... }
     """
 
     name = "specialize"
 
     sizes: str = ""
     counts: Annotated[tuple[int, ...], Range(2)] = ()
-    budget: Annotated[int, Range(1)] = 1 << 16
+    most_parts: Annotated[int, Range(0)] = 0
+    least_part: Annotated[int, Range(1)] = 1
+    apart: bool = True
+    budget: Annotated[int, Range(1)] = 1 << 13
     seed: Annotated[int, SEED] = 7
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -100,7 +117,7 @@ class SpecializePass(ModulePass):
                     f"{known})"
                 )
         originals = {
-            graph.graph_name: FinalTest(graph, self.budget, self.seed)
+            graph.graph_name: Original(graph, self.budget, self.seed)
             for graph in graphs
             if is_original(graph)
         }
@@ -109,7 +126,7 @@ class SpecializePass(ModulePass):
         for graph in graphs:
             if graph.graph_name in kept:
                 sizes = self._sizes(graph, given)
-                specialized = [_bound(graph, graph.graph_name, sizes)]
+                specialized = [bound(graph, graph.graph_name, sizes)]
             else:
                 specialized = self._specialized(graph, originals, given, taken)
             replacements.append((graph, specialized))
@@ -120,41 +137,44 @@ class SpecializePass(ModulePass):
     def _specialized(
         self,
         graph: GraphOp,
-        originals: Mapping[str, FinalTest],
+        originals: Mapping[str, Original],
         given: Mapping[str, int],
         taken: set[str],
     ) -> list[GraphOp]:
         """The graphs that a graph becomes, with names that are not taken yet."""
         sizes = self._sizes(graph, given)
-        test: FinalTest | None = None
+        original: Original | None = None
         if EQUALS in graph.attributes:
-            original = equals(graph)
-            if (test := originals.get(original or "")) is None:
+            name = equals(graph)
+            if (original := originals.get(name or "")) is None:
                 raise PassFailedException(
-                    f"graph @{graph.graph_name} says that it equals @{original}, "
+                    f"graph @{graph.graph_name} says that it equals @{name}, "
                     "which is no original graph of the module"
                 )
         specialized: list[GraphOp] = []
         dropped: list[tuple[str, str]] = []
-        exact = split_counts(test.graph) if test is not None else {}
-        for counts in self._choices_of_counts(graph, sizes, exact, dropped):
-            name = _name(graph, counts, taken)
-            known = sizes | counts
+        exact = split_counts(original.graph) if original is not None else {}
+        for group in self._groups(graph, sizes, exact, dropped):
+            name = self._name(graph, group, sizes, taken)
             try:
-                divided, uneven = _with_chunks(graph, known)
+                form = _Form.of(graph, group, sizes)
             except VerifyException as error:
                 dropped.append((name, str(error)))
                 continue
-            result = _bound(divided, name, known)
-            if test is not None:
-                tested = test.tested_sizes(result, known, uneven)
-                if tested is None:
-                    reason = f"it does not equal @{test.graph.graph_name}"
+            if self.apart:
+                result = bound(form.graph, name, sizes | form.choices[0])
+            else:
+                result = form.together(name, sizes)
+            if original is not None:
+                test = FinalTest(original, form.graph, form.uneven)
+                ends = [form.choices[0], *form.choices[1:][-1:]]
+                found = [test.tested_sizes(sizes | choice) for choice in ends]
+                tested = [each for each in found if each is not None]
+                if len(tested) < len(found):
+                    reason = f"it does not equal @{original.graph.graph_name}"
                     dropped.append((name, reason))
                     continue
-                result.attributes[TESTED] = DictionaryAttr(
-                    {symbol: IntegerAttr(size, i64) for symbol, size in tested.items()}
-                )
+                result.attributes[TESTED] = ArrayAttr(map(_sizes_attribute, tested))
             specialized.append(result)
         if not specialized and is_original(graph):
             raise PassFailedException("graph @{}: {}".format(*dropped[0]))
@@ -184,16 +204,32 @@ class SpecializePass(ModulePass):
                 )
         return sizes
 
+    def _groups(
+        self,
+        graph: GraphOp,
+        sizes: dict[str, int],
+        exact: Container[str],
+        dropped: list[tuple[str, str]],
+    ) -> list[list[dict[str, int]]]:
+        """Counts that stay together: those that divide the same dims, or one choice."""
+        choices = list(self._choices_of_counts(graph, sizes, exact, dropped))
+        if self.apart:
+            return [[choice] for choice in choices]
+        groups: dict[tuple[str, ...], list[dict[str, int]]] = {}
+        for choice in choices:
+            groups.setdefault(_uneven(graph, sizes | choice), []).append(choice)
+        return list(groups.values())
+
     def _choices_of_counts(
         self,
         graph: GraphOp,
-        sizes: Mapping[str, int],
+        sizes: dict[str, int],
         exact: Container[str],
         dropped: list[tuple[str, str]],
     ) -> Iterator[dict[str, int]]:
         """
-        Every way to choose counts for the splits that have none; `exact` are those that
-        have to divide. Adds to `dropped` where there is none.
+        Every way to choose counts for the splits that have none, ascending; `exact` are
+        those that have to divide. Adds to `dropped` where there is none.
         """
         splits = {s: d for s, d in split_counts(graph).items() if s not in sizes}
         if not splits:
@@ -212,16 +248,18 @@ class SpecializePass(ModulePass):
                 "divide what depends on themselves"
             )
         extent = evaluate(splits[count], sizes)
+        most = extent // max(2, self.least_part)
         wanted = [
             n
-            for n in range(2, extent // 2 + 1)
+            for n in range(2, min(most, self.most_parts or most) + 1)
             if (n in self.counts if self.counts else _is_usual(n, extent))
             and (
                 extent % n == 0
                 or (count not in exact and chunk_of(extent, n) is not None)
             )
         ]
-        if not wanted:
+        # A candidate whose parts would be too small is not worth a word.
+        if not wanted and (self.least_part <= 2 or is_original(graph)):
             reason = f"no count divides {splits[count]}, which is {extent}"
             dropped.append((graph.graph_name, reason))
         for n in wanted:
@@ -229,64 +267,91 @@ class SpecializePass(ModulePass):
             for rest in self._choices_of_counts(graph, further, exact, dropped):
                 yield {count: n, **rest}
 
+    def _name(
+        self,
+        graph: GraphOp,
+        group: Sequence[dict[str, int]],
+        sizes: dict[str, int],
+        taken: set[str],
+    ) -> str:
+        """The name of what a graph becomes with these counts. It becomes taken."""
+        name = graph.graph_name
+        if not group[0]:
+            return name
+        if self.apart:
+            name = name_with(name, group[0])
+        elif uneven := _uneven(graph, sizes | group[0]):
+            name = "_".join([name, *uneven])
+        else:
+            return name
+        name = fresh_name(name, taken)
+        taken.add(name)
+        return name
 
-def _name(graph: GraphOp, counts: Mapping[str, int], taken: set[str]) -> str:
-    """
-    The name of a graph with counts, such as `scores_2_s4`; a symbol that ends in a
-    digit is told apart from its count. The name becomes taken.
-    """
-    if not counts:
-        return graph.graph_name
-    parts = (f"{s}_{n}" if s[-1].isdigit() else f"{s}{n}" for s, n in counts.items())
-    name = fresh_name("_".join([graph.graph_name, *parts]), taken)
-    taken.add(name)
-    return name
+
+@dataclass(frozen=True)
+class _Form:
+    """A graph for counts that divide the same of the dims that it splits."""
+
+    graph: GraphOp
+    """In chunks where they do not divide."""
+    uneven: Sequence[UnevenSplit]
+    choices: Sequence[dict[str, int]]
+    """Counts, and then chunks."""
+
+    @classmethod
+    def of(
+        cls, graph: GraphOp, choices: Sequence[dict[str, int]], sizes: dict[str, int]
+    ) -> _Form:
+        """Raises VerifyException if the graph has no form for these counts."""
+        splits: list[UnevenSplit] = []
+        dims = split_counts(graph)
+        for count in _uneven(graph, sizes | choices[0]):
+            dim = dims[count]
+            chunks = [_chunk(count, dim, sizes | choice) for choice in choices]
+            if str(dim) not in graph.symbol_names:
+                raise VerifyException(f"count {count} does not divide {dim}, no symbol")
+            split = UnevenSplit(str(dim), count, fresh_name("C", graph.symbol_names))
+            choices = [
+                choice | {split.chunk: chunk}
+                for choice, chunk in zip(choices, chunks, strict=True)
+            ]
+            splits.append(split)
+            graph = with_chunks(graph, split)
+        return cls(graph, splits, choices)
+
+    def together(self, name: str, sizes: dict[str, int]) -> GraphOp:
+        """One graph for all choices."""
+        graph = bound(self.graph, name, sizes)
+        holds = [
+            Fact(symbol(split.count) * symbol(split.chunk), ">=", symbol(split.extent))
+            for split in self.uneven
+        ]
+        graph.where = ArrayAttr([*graph.where, *map(FactAttr, holds)])
+        if self.choices[0]:
+            graph.attributes[CHOICES] = choices_attribute(self.choices)
+        return graph
+
+
+def _uneven(graph: GraphOp, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The split counts of a graph that do not divide their dims."""
+    counts = split_counts(graph).items()
+    return tuple(s for s, dim in counts if evaluate(dim, sizes) % sizes[s])
+
+
+def _chunk(count: str, dim: Dim, sizes: Mapping[str, int]) -> int:
+    extent, parts = evaluate(dim, sizes), sizes[count]
+    if (chunk := chunk_of(extent, parts)) is None:
+        raise VerifyException(
+            f"{parts} parts of {dim}, which is {extent}, leave one empty"
+        )
+    return chunk
+
+
+def _sizes_attribute(sizes: Mapping[str, int]) -> DictionaryAttr:
+    return DictionaryAttr({name: IntegerAttr(n, i64) for name, n in sizes.items()})
 
 
 def _is_usual(count: int, extent: int) -> bool:
     """Whether a count is tried if none are given."""
     return extent % count == 0 or count & (count - 1) == 0
-
-
-def _with_chunks(
-    graph: GraphOp, sizes: dict[str, int]
-) -> tuple[GraphOp, list[UnevenSplit]]:
-    """
-    The graph with chunks where counts do not divide, and these splits; their chunks
-    join the sizes. Raises VerifyException if the graph has no such form.
-    """
-    uneven: list[UnevenSplit] = []
-    for count, dim in split_counts(graph).items():
-        extent = evaluate(dim, sizes)
-        if extent % sizes[count] == 0:
-            continue
-        chunk = chunk_of(extent, sizes[count])
-        if chunk is None:
-            raise VerifyException(
-                f"{sizes[count]} parts of {dim}, which is {extent}, leave one empty"
-            )
-        if str(dim) not in graph.symbol_names:
-            raise VerifyException(f"count {count} does not divide {dim}, no symbol")
-        split = UnevenSplit(str(dim), count, fresh_name("C", graph.symbol_names))
-        sizes[split.chunk] = chunk
-        uneven.append(split)
-        graph = with_chunks(graph, split)
-    return graph, uneven
-
-
-def _bound(graph: GraphOp, name: str, sizes: Mapping[str, int]) -> GraphOp:
-    """A copy of a graph with its symbols bound to sizes."""
-    facts = graph.facts
-    new = [
-        Fact(symbol(s), "=", size)
-        for s, size in sizes.items()
-        if facts.resolve(symbol(s)) != size
-    ]
-    try:
-        facts.extend(*new).check()
-    except FactError as error:
-        raise PassFailedException(f"graph @{graph.graph_name}: {error}") from error
-    copy = graph.clone()
-    copy.properties["sym_name"] = StringAttr(name)
-    copy.properties["where"] = ArrayAttr([*graph.where, *map(FactAttr, new)])
-    return copy

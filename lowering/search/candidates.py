@@ -33,6 +33,11 @@ from cleave.passes.symbolize import SymbolizePass
 
 Step = Callable[[str], object]
 
+LEAST_PART = 64
+"""Positions of a part of a split dim: a memory line of f16, the least loop tile."""
+PARTS_PER_MULTIPROCESSOR = 4
+"""More parts than fill the GPU are never faster; some share a multiprocessor."""
+
 
 @dataclass(frozen=True)
 class PlannedCandidate:
@@ -79,7 +84,7 @@ def find_candidates(
     Raises CompilationError if the graph is refused, or has no legal schedule.
     """
     found = Candidates()
-    module = _equal_graphs(graph, effort, ablation, found, progress)
+    module = _equal_graphs(graph, effort, hardware, ablation, found, progress)
     progress("schedule")
     search = Search(hardware, iterate=ablation.iterate, layouts=ablation.layouts)
     graphs = [op for op in module.ops if isinstance(op, GraphOp)]
@@ -89,8 +94,11 @@ def find_candidates(
         selection = select(candidates, search)[graph.graph_name]
     except (PassFailedException, ValueError) as error:
         raise CompilationError(f"@{graph.graph_name}: {error}") from error
-    found.graphs = len({candidate.graphs for candidate in selection.candidates})
+    found.graphs = len(
+        {(each.graphs, *each.counts.values()) for each in selection.candidates}
+    )
     found.pruned = selection.pruned
+    progress("generate kernels")
     for candidate in varied(selection.candidates, effort.plans):
         if len(found.plans) == effort.plans:
             break
@@ -111,6 +119,7 @@ def find_candidates(
 def _equal_graphs(
     graph: GraphOp,
     effort: Effort,
+    hardware: Hardware,
     ablation: Ablation,
     found: Candidates,
     progress: Step,
@@ -121,13 +130,17 @@ def _equal_graphs(
     )
     if ablation.superoptimize:
         progress("search for equal graphs")
-        passes = [
-            InferReducedDimsPass(),
-            SuperoptimizePass(split=effort.split),
-            SpecializePass(),
-        ]
+        superoptimize = SuperoptimizePass(split=effort.split)
+        specialize = SpecializePass(
+            apart=False,
+            least_part=LEAST_PART,
+            most_parts=PARTS_PER_MULTIPROCESSOR * hardware.multiprocessors,
+        )
+        name = graph.graph_name
         try:
-            module = _run(graph.graph_name, module.clone(), passes)
+            equal = _run(name, module.clone(), [InferReducedDimsPass(), superoptimize])
+            progress("test equal graphs")
+            module = _run(name, equal, [specialize])
         except CompilationError as error:
             # A graph that cannot be searched can still be scheduled as it is.
             found.notes.append(str(error))
@@ -145,13 +158,16 @@ def _equal_graphs(
 
 
 def _run(name: str, module: ModuleOp, passes: Sequence[ModulePass]) -> ModuleOp:
+    """Run passes, and verify what they have made together."""
     ctx = Context()  # none of the passes asks it for anything
-    for pass_ in passes:
-        try:
+    running = ""
+    try:
+        for pass_ in passes:
+            running = pass_.name
             pass_.apply(ctx, module)
-            module.verify()
-        except (PassFailedException, VerifyException) as error:
-            raise CompilationError(f"@{name}: {pass_.name}: {error}") from error
+        module.verify()
+    except (PassFailedException, VerifyException) as error:
+        raise CompilationError(f"@{name}: {running}: {error}") from error
     return module
 
 
@@ -168,13 +184,16 @@ def _add(
         return False
     if any(source == other.source for other in found.plans):
         return False
+    graphs = (
+        candidate.graphs if isinstance(candidate, Unfused) else candidate.bound_graphs
+    )
     found.plans.append(
         PlannedCandidate(
             plan,
             source,
             schedules,
-            [str(graph) for graph in candidate.graphs],
-            candidate.graphs,
+            [str(graph) for graph in graphs],
+            graphs,
             candidate.seconds * 1e3,
             isinstance(candidate, Unfused) or is_unfused(candidate.graphs),
             calls_library,

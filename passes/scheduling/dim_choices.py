@@ -7,7 +7,7 @@ of `L floordiv s`), as tile sizes do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -15,11 +15,11 @@ from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
-from cleave.dialects.dims import Dim, SymbolicDim
+from cleave.dialects.dims import Dim, SymbolicDim, evaluate, names_of
 from cleave.dialects.tensor import TensorType
 
 UNKNOWN = 2
-"""Taken for the size of a symbol without a value: split counts, smaller than dims."""
+"""Taken for the size of a symbol without a value."""
 
 
 @dataclass
@@ -29,6 +29,9 @@ class DimUse:
     dim: Dim
     """The dim, with numbers for what is bound; split counts may be left in it."""
     extent: int
+    """Its size; the largest, if it is chosen among several."""
+    least: int
+    """The smallest."""
     is_batch: bool = False
     """A dim of an output before its last two."""
     is_output: bool = False
@@ -45,14 +48,22 @@ class DimUse:
 
 @dataclass
 class DimUses:
-    """The uses of every symbol that a tile could be given for."""
+    """
+    The uses of every symbol that a tile could be given for. `choices` are values for
+    symbols without one: split counts, and chunks.
+    """
 
     graph: GraphOp
+    choices: Sequence[Mapping[str, int]] = ()
     uses: dict[str, DimUse] = field(default_factory=dict[str, DimUse])
 
     def __post_init__(self) -> None:
         binding = self.graph.facts.binding
-        self.sizes: Mapping[str, int] = {
+        self.sizes: dict[str, int] = {
+            name: max(choice[name] for choice in self.choices)
+            for name in (self.choices[0] if self.choices else ())
+        }
+        self.sizes |= {
             name: size
             for name in self.graph.symbol_names
             if isinstance(size := binding.get(name), int)
@@ -90,8 +101,12 @@ class DimUses:
             return None
         if name not in self.uses:
             resolved = self.graph.facts.resolve(dim)
-            extent = resolved if isinstance(resolved, int) else self._size(name)
-            self.uses[name] = DimUse(resolved, extent)
+            extents = [self._size(name)]
+            if isinstance(resolved, int):
+                extents = [resolved]
+            elif self.choices and names_of(resolved) <= self.choices[0].keys():
+                extents = [evaluate(resolved, choice) for choice in self.choices]
+            self.uses[name] = DimUse(resolved, max(extents), min(extents))
         return self.uses[name]
 
     def symbol_of(self, dim: Dim) -> str | None:

@@ -25,6 +25,7 @@ from cleave.passes.cost.extraction import kernel_forms
 from cleave.passes.cost.form import FormCost, Launch, Limit, Mask, Rule
 from cleave.passes.cost.forms import FORM_COSTS
 from cleave.passes.plan_memory import PlanMemoryPass
+from cleave.passes.schedule_blocks import schedule_blocks
 from cleave.passes.scheduling.configurations import (
     Configurations,
     TileRange,
@@ -38,6 +39,7 @@ from cleave.passes.scheduling.structures import (
     Tiles,
     Warps,
     is_whole_choice,
+    iterated,
     kernels_of,
     loop_structures,
     planned,
@@ -170,13 +172,16 @@ class _Ranking:
     search: Search
 
     def __post_init__(self) -> None:
-        self.uses = DimUses(self.graph).uses
         keys = list(zip(*self.counts.values(), strict=True)) or [()]
+        choices = [dict(zip(self.counts, key, strict=True)) for key in keys]
+        self.uses = DimUses(self.graph, choices).uses
         self.found: dict[tuple[int, ...], list[KernelSchedule]] = {k: [] for k in keys}
         self.pruned = {key: Pruned() for key in keys}
+        self.divided: dict[tuple[tuple[str, int | None], ...], PlanOp | str] = {}
+        """By its blocks, what a structure starts from, or why there is no such."""
 
     def run(self) -> None:
-        for structure in loop_structures(self.graph, self.search.iterate):
+        for structure in loop_structures(self.uses, self.search.iterate):
             self._try(structure)
             if any(
                 self._is_uneven(n) for n, t in structure.reductions.items() if not t
@@ -198,8 +203,12 @@ class _Ranking:
 
     def _try(self, structure: LoopStructure) -> None:
         """Schedule a structure and evaluate it in every form."""
+        divided = self._divided(structure.blocks)
+        if isinstance(divided, str):
+            self._refuse(divided)
+            return
         try:
-            scheduled = schedule(self.graph, structure)
+            scheduled = iterated(self.graph, divided, structure)
         except PassFailedException as error:
             self._refuse(str(error))
             return
@@ -211,6 +220,15 @@ class _Ranking:
                 forms = self._try_form(structure, scheduled, form, warps) or forms
             if forms is None or not forms.products:
                 return  # without a matmul, there is nothing for warps to divide
+
+    def _divided(self, blocks: Tiles) -> PlanOp | str:
+        key = tuple(blocks.items())
+        if key not in self.divided:
+            try:
+                self.divided[key] = schedule_blocks(self.graph, dict(blocks))
+            except PassFailedException as error:
+                self.divided[key] = str(error)
+        return self.divided[key]
 
     def _try_form(
         self,
@@ -300,11 +318,11 @@ class _Ranking:
         at = Evaluation(each.forms, columns)
         limits = each.form.limits(at, launches, hardware)
         legal = self._legal(limits, keys, len(launches))
-        rows = legal.any(axis=1)
+        rows = np.any(legal, axis=1)
         if not rows.any():
             return
         kept = {name: column[rows] for name, column in columns.items()}
-        at = Evaluation(each.forms, kept)
+        at = at.where(rows)
         times = each.form.times(at, launches, hardware)
         shape = (int(rows.sum()), len(launches))
         seconds = np.where(legal[rows], np.broadcast_to(times.seconds, shape), np.inf)
@@ -396,7 +414,8 @@ def _best(
     differ only in stages, one.
     """
     order = np.argsort(seconds, axis=None, kind="stable")
-    taken: dict[tuple[object, ...], float] = {}
+    alternatives = [_by_stages(launches, launch) for launch in launches]
+    taken: set[tuple[object, ...]] = set()
     for flat in order[: 8 * KEPT]:
         row, column = divmod(int(flat), len(launches))
         time = float(seconds[row, column])
@@ -405,20 +424,17 @@ def _best(
         launch = launches[column]
         key = (row, launch.threads, launch.specialization)
         if key not in taken:
-            taken[key] = time
-            yield row, _usual_stages(seconds, launches, row, column)
+            taken.add(key)
+            most = time * (1 + SAME_TIME)
+            yield row, next(c for c in alternatives[column] if seconds[row, c] <= most)
 
 
-def _usual_stages(
-    seconds: NDArray[np.float64], launches: Sequence[Launch], row: int, column: int
-) -> int:
-    """The launch with about three stages that is as fast as the given one."""
-    chosen = launches[column]
+def _by_stages(launches: Sequence[Launch], chosen: Launch) -> list[int]:
+    """Launches that differ from a chosen one in stages only, the usual number first."""
+    key = (chosen.threads, chosen.specialization)
     same = [
         (abs(launch.stages - USUAL_STAGES), index)
         for index, launch in enumerate(launches)
-        if (launch.threads, launch.specialization)
-        == (chosen.threads, chosen.specialization)
-        and seconds[row, index] <= seconds[row, column] * (1 + SAME_TIME)
+        if (launch.threads, launch.specialization) == key
     ]
-    return min(same)[1]
+    return [index for _, index in sorted(same)]

@@ -9,7 +9,7 @@ long as its kernels and their launches together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import log, prod
@@ -20,6 +20,8 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.dims import Dim, SymbolicDim, names_of
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.tensor import FactAttr
 from cleave.lowering.hardware import Hardware
@@ -38,6 +40,7 @@ from cleave.passes.scheduling.ranking import (
     rank,
 )
 from cleave.passes.sink_scales import sink_scales
+from cleave.passes.split_choices import CHOICES, choices_of, chosen
 from cleave.passes.substitute_facts import substitute_in
 
 MOST_COMBINATIONS = 64
@@ -56,7 +59,9 @@ class Candidate:
     """Graphs that run one after another, and how each is scheduled."""
 
     graphs: tuple[GraphOp, ...]
-    """Pieces in order, or one whole graph."""
+    """Pieces in order, or one whole graph; their split counts may be left open."""
+    counts: Mapping[str, int]
+    """Their split counts, and chunks that are left open like them."""
     schedules: tuple[KernelSchedule, ...]
     seconds: float
     """By the model, launches included, as `cleave.lowering.timing` measures."""
@@ -64,7 +69,7 @@ class Candidate:
     @property
     def kind(self) -> tuple[object, ...]:
         """Between kinds of plans the model errs more than within one."""
-        counts = tuple(split_counts(self.graphs[0]).items())
+        counts = tuple(self.counts.items())
         form = (self.slowest.form, self.slowest.launch.specialization)
         return (len(self.graphs), counts, form, self.slowest.warps)
 
@@ -74,7 +79,7 @@ class Candidate:
         Equal for plans that are the same but for launches, minor kernels and what the
         model sees no difference in.
         """
-        counts = tuple(split_counts(self.graphs[0]).items())
+        counts = tuple(self.counts.items())
         slowest = self.slowest
         tiles = (*slowest.blocks.items(), None, *slowest.reductions.items())
         return (len(self.graphs), counts, tiles, round(log(self.seconds) / SAME))
@@ -82,6 +87,14 @@ class Candidate:
     @property
     def slowest(self) -> KernelSchedule:
         return max(self.schedules, key=lambda each: each.seconds)
+
+    @property
+    def bound_graphs(self) -> list[GraphOp]:
+        """The graphs, with their split counts as facts."""
+        return [
+            chosen(graph, self.counts) if CHOICES in graph.attributes else graph
+            for graph in self.graphs
+        ]
 
     def plan(self, search: Search) -> PlanOp:
         """
@@ -92,7 +105,9 @@ class Candidate:
         return composed(
             [
                 schedule.plan(prepared_for_schedules(graph), search)
-                for graph, schedule in zip(self.graphs, self.schedules, strict=True)
+                for graph, schedule in zip(
+                    self.bound_graphs, self.schedules, strict=True
+                )
             ]
         )
 
@@ -121,7 +136,7 @@ def select(graphs: Iterable[GraphOp], search: Search) -> dict[str, Selection]:
 
     Graphs are symbolic, with sizes bound; they stay as they are.
 
-    Raises ValueError for an attribute `kernel` that does not read as one.
+    Raises ValueError for an attribute `kernel` or `choices` that does not read as one.
     """
     kernels = _Kernels(search)
     sequences = sequences_of(graphs)
@@ -132,11 +147,14 @@ def select(graphs: Iterable[GraphOp], search: Search) -> dict[str, Selection]:
     selections: dict[str, Selection] = {}
     for sequence in sequences:
         selection = selections.setdefault(_target(sequence[0]), Selection())
-        ranked = [kernels.ranked(graph) for graph in sequence]
-        for _, pruned in ranked:
-            selection.pruned.add(pruned)
-        schedules = [found for found, _ in ranked]
-        selection.candidates += _combined(tuple(sequence), schedules, search)
+        for counts in counts_of(sequence[0]):
+            ranked = [kernels.ranked(graph, counts) for graph in sequence]
+            for _, pruned in ranked:
+                selection.pruned.add(pruned)
+            schedules = [found for found, _ in ranked]
+            selection.candidates += _combined(
+                tuple(sequence), counts, schedules, search
+            )
     for selection in selections.values():
         selection.candidates.sort(key=lambda each: each.seconds)
     return selections
@@ -188,6 +206,7 @@ def _target(graph: GraphOp) -> str:
 
 def _combined(
     graphs: tuple[GraphOp, ...],
+    counts: Mapping[str, int],
     schedules: Sequence[Sequence[KernelSchedule]],
     search: Search,
 ) -> Iterator[Candidate]:
@@ -197,7 +216,7 @@ def _combined(
         max(kept, key=len).pop()
     for combination in product(*kept):
         seconds = total_seconds([x.seconds for x in combination], search.hardware)
-        yield Candidate(graphs, combination, seconds)
+        yield Candidate(graphs, counts, combination, seconds)
 
 
 def total_seconds(kernels: Sequence[float], hardware: Hardware) -> float:
@@ -224,16 +243,15 @@ class _Kernels:
 
     search: Search
     groups: dict[object, _Group] = field(default_factory=lambda: {})
-    of: dict[GraphOp, tuple[object, tuple[int, ...]]] = field(
-        default_factory=lambda: {}
-    )
+    of: dict[GraphOp, _Group] = field(default_factory=lambda: {})
 
     def add(self, graph: GraphOp) -> None:
-        counts = split_counts(graph)
-        key = _key(graph, counts)
-        group = self.groups.setdefault(key, _Group(graph, tuple(counts)))
-        group.values[tuple(counts.values())] = None
-        self.of[graph] = (key, tuple(counts.values()))
+        choices, used = counts_of(graph), _names_in(graph)
+        names = tuple(name for name in choices[0] if name in used)
+        group = self.groups.setdefault(_key(graph, names, used), _Group(graph, names))
+        for counts in choices:
+            group.values[group.key(counts)] = None
+        self.of[graph] = group
 
     def rank(self) -> None:
         for group in self.groups.values():
@@ -242,21 +260,28 @@ class _Kernels:
             counts = dict(zip(group.counts, columns, strict=True))
             group.ranked = rank(opened, counts, self.search)
 
-    def ranked(self, graph: GraphOp) -> tuple[Sequence[KernelSchedule], Pruned]:
-        key, values = self.of[graph]
-        ranked = cast(Ranked, self.groups[key].ranked)
-        return ranked.schedules[values], ranked.pruned[values]
+    def ranked(
+        self, graph: GraphOp, counts: Mapping[str, int]
+    ) -> tuple[Sequence[KernelSchedule], Pruned]:
+        """The schedules of a graph that was added, with counts that it may have."""
+        group = self.of[graph]
+        ranked, key = cast(Ranked, group.ranked), group.key(counts)
+        return ranked.schedules[key], ranked.pruned[key]
 
 
 @dataclass
 class _Group:
     graph: GraphOp
-    """One of the graphs, with its split counts bound."""
+    """One of the graphs."""
     counts: tuple[str, ...]
+    """The symbols of its split counts, as far as it uses them."""
     values: dict[tuple[int, ...], None] = field(
         default_factory=dict[tuple[int, ...], None]
     )
     ranked: Ranked | None = None
+
+    def key(self, counts: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(counts[name] for name in self.counts)
 
 
 def prepared_for_schedules(graph: GraphOp) -> GraphOp:
@@ -277,7 +302,12 @@ def prepared_for_schedules(graph: GraphOp) -> GraphOp:
     return copy
 
 
-def split_counts(graph: GraphOp) -> dict[str, int]:
+def counts_of(graph: GraphOp) -> list[dict[str, int]]:
+    """The split counts that a graph may have, or the ones that it has."""
+    return choices_of(graph) or [_bound_counts(graph)]
+
+
+def _bound_counts(graph: GraphOp) -> dict[str, int]:
     """The values of the symbols that are said to divide a dim."""
     binding = graph.facts.binding
     divisors = {str(fact.data.lhs) for fact in graph.where if fact.data.relation == "|"}
@@ -301,18 +331,55 @@ def _without(graph: GraphOp, names: Container[str]) -> GraphOp:
     return opened
 
 
-def _key(graph: GraphOp, names: Container[str]) -> object:
-    """Equal for graphs that are the same but for the values of these symbols."""
+def _names_in(graph: GraphOp) -> set[str]:
+    """The symbols that the operators of a graph, its inputs and results depend on."""
+    dims: list[Dim] = [
+        dim for type_ in (*graph.input_types, *graph.output_types) for dim in type_.dims
+    ]
+    for op in graph.operators:
+        dims += op.result_type.dims
+        for value in op.params.values():
+            if isinstance(value, tuple):
+                dims += cast(tuple[Dim, ...], value)
+            elif isinstance(value, SymbolicDim):
+                dims.append(value)
+    return {name for dim in dims for name in names_of(dim)}
+
+
+def _key(graph: GraphOp, counts: Container[str], used: set[str]) -> object:
+    """
+    Equal for graphs that are the same but for the values of these symbols, and the
+    order in which operators stand that do not depend on each other.
+    """
     numbers: dict[SSAValue, int] = {}
     for value in graph.inputs:
         numbers[value] = len(numbers)
     operators: list[object] = []
-    for op in graph.operators:
+    for op in _as_results_need_them(graph):
         operands = tuple(numbers[value] for value in op.operands)
         properties = tuple(op.properties.items())
         operators.append((type(op), operands, properties, op.result_type))
         numbers[op.results[0]] = len(numbers)
     returned = tuple(numbers[value] for value in graph.return_op.values)
     types = (*graph.input_types, *graph.output_types)
-    facts = tuple(_facts_without(graph, names))
-    return (graph.symbols, facts, types, tuple(operators), returned)
+    facts = tuple(
+        fact
+        for fact in _facts_without(graph, counts)
+        if names_of(fact.data.lhs) | names_of(fact.data.rhs) <= used
+    )
+    return (facts, types, tuple(operators), returned)
+
+
+def _as_results_need_them(graph: GraphOp) -> list[Operator]:
+    """The operators of a graph, each right before the first that needs it."""
+    found: dict[Operator, None] = {}
+
+    def add(value: SSAValue) -> None:
+        if isinstance(op := value.owner, Operator) and op not in found:
+            for operand in op.operands:
+                add(operand)
+            found[op] = None
+
+    for value in graph.return_op.values:
+        add(value)
+    return list(found)

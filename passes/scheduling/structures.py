@@ -28,7 +28,7 @@ from cleave.passes.plan_memory import PlanMemoryPass
 from cleave.passes.schedule_blocks import schedule_blocks
 from cleave.passes.schedule_masks import schedule_masks
 from cleave.passes.schedule_reductions import schedule_reductions
-from cleave.passes.scheduling.dim_choices import DimUse, DimUses
+from cleave.passes.scheduling.dim_choices import DimUse
 
 Tiles: TypeAlias = Mapping[str, int | None]
 """Tile sizes by symbol; None for one that stays a symbol."""
@@ -62,15 +62,17 @@ class LoopStructure:
         return ", ".join([*parts, *(["tails"] if self.has_tails else [])])
 
 
-def loop_structures(graph: GraphOp, iterate: bool = True) -> list[LoopStructure]:
+def loop_structures(
+    uses: Mapping[str, DimUse], iterate: bool = True
+) -> list[LoopStructure]:
     """
     The structures worth scheduling, not yet checked to have a schedule.
 
     Args:
+        uses: how the graph uses its dims.
         iterate: whether reductions may be iterated (else all are whole: the paper's
             ablation "no iterative tiling").
     """
-    uses = DimUses(graph).uses
     blocks = {name: _block_choices(use) for name, use in uses.items()}
     loops = {name: _loop_choices(use, iterate) for name, use in uses.items()}
     found: dict[tuple[object, ...], LoopStructure] = {}
@@ -104,7 +106,7 @@ def _structure(
 
 
 def _can_be_whole(use: DimUse) -> bool:
-    return use.extent <= (WHOLE_MATMUL_DIM if use.in_matmul else WHOLE_ROW)
+    return use.least <= (WHOLE_MATMUL_DIM if use.in_matmul else WHOLE_ROW)
 
 
 def is_whole_choice(use: DimUse) -> bool:
@@ -165,7 +167,11 @@ class Scheduled:
 
 def schedule(graph: GraphOp, structure: LoopStructure) -> Scheduled:
     """Raises PassFailedException where two paths disagree on the tile of a value."""
-    divided = schedule_blocks(graph, dict(structure.blocks))
+    return iterated(graph, schedule_blocks(graph, dict(structure.blocks)), structure)
+
+
+def iterated(graph: GraphOp, divided: PlanOp, structure: LoopStructure) -> Scheduled:
+    """The same from the graph with its outputs divided, which is left as it is."""
     plan = schedule_reductions(divided, dict(structure.reductions))
     if not structure.has_tails:
         _drop_tails(plan)

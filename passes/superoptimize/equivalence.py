@@ -56,7 +56,10 @@ class Reference:
         may be more than the reference has. Raises as the constructor does, except that
         a graph that divides by zero here is just different.
         """
-        imported = import_graph(graph)
+        return self.equals_imported(import_graph(graph), sizes)
+
+    def equals_imported(self, imported: Imported, sizes: Mapping[str, int]) -> bool:
+        """The same for a graph that has been imported."""
         extents = _extents(imported, sizes)
         self.sample.field.extent = extents.__getitem__
         sources: dict[Source, FieldValue] = {}

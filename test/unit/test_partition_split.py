@@ -8,18 +8,15 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
-from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
-from cleave.dialects.algebra.contraction import ReduceMax
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import evaluate
 from cleave.lowering.numpy_algebra import execute_graph
 from cleave.lowering.numpy_pieces import execute_pieces
 from cleave.passes.partition_split import REFUSED, PartitionSplitPass
 from cleave.passes.partitioning.piece import piece_of
-from cleave.passes.specialize import TESTED, SpecializePass
 from cleave.passes.superoptimize.superoptimize import SuperoptimizePass
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -109,68 +106,3 @@ def test_a_graph_of_the_user_that_cannot_be_cut_is_an_error(
         }""")
     with pytest.raises(PassFailedException, match="@twice: a matmul behind the split"):
         PartitionSplitPass().apply(Context(), module)
-
-
-class TestSpecialize:
-    @pytest.fixture
-    def rowsum(self, parse_ir: Callable[[str], ModuleOp]) -> ModuleOp:
-        module = parse_ir("""
-            algebra.graph @rowsum [M, K] where [K = 12]
-                (%x: !algebra.tensor<[M, K], f32>) -> (!algebra.tensor<[M, 1], f32>) {
-              %y = algebra.reduce_sum %x dim 1
-              algebra.return %y
-            }""")
-        SuperoptimizePass(split="inputs").apply(Context(), module)
-        return module
-
-    def test_every_proper_divisor_is_a_count(self, rowsum: ModuleOp):
-        SpecializePass(sizes="M=8").apply(Context(), rowsum)
-        rowsum.verify()
-        assert [graph.graph_name for graph in graphs_of(rowsum)] == [
-            "rowsum",
-            "rowsum_1",
-            *(f"rowsum_2_s{count}" for count in (2, 3, 4, 6)),
-        ]
-        *_, last = graphs_of(rowsum)
-        assert last.facts.binding["M"] == 8
-        assert last.facts.binding["s"] == 6
-        assert isa(tested := last.attributes[TESTED], DictionaryAttr)
-        assert str(tested.data["K"]).startswith("12")
-
-    def test_counts_may_be_chosen(self, rowsum: ModuleOp):
-        SpecializePass(sizes="M=8", counts=(4, 5)).apply(Context(), rowsum)
-        assert [graph.graph_name for graph in graphs_of(rowsum)][2:] == ["rowsum_2_s4"]
-
-    def test_no_count_leaves_the_graphs_without_splits(
-        self, rowsum: ModuleOp, capsys: pytest.CaptureFixture[str]
-    ):
-        SpecializePass(sizes="M=8", counts=(5,)).apply(Context(), rowsum)
-        assert len(list(graphs_of(rowsum))) == 2
-        assert "no count divides K, which is 12" in capsys.readouterr().err
-
-    def test_large_tensors_are_tested_smaller(self, rowsum: ModuleOp):
-        SpecializePass(sizes="M=4096", budget=120).apply(Context(), rowsum)
-        *_, last = graphs_of(rowsum)
-        assert last.facts.binding["M"] == 4096
-        assert isa(tested := last.attributes[TESTED], DictionaryAttr)
-        assert str(tested.data["M"]).startswith("8")
-
-    def test_a_symbol_without_size_is_an_error(self, rowsum: ModuleOp):
-        with pytest.raises(PassFailedException, match=r"symbol M of graph @rowsum"):
-            SpecializePass().apply(Context(), rowsum)
-
-    def test_sizes_do_not_contradict_facts(self, rowsum: ModuleOp):
-        with pytest.raises(
-            PassFailedException, match=r"K .* is 12 by its facts, not 16"
-        ):
-            SpecializePass(sizes="M=8 K=16").apply(Context(), rowsum)
-
-    def test_what_is_not_equal_is_dropped(
-        self, rowsum: ModuleOp, capsys: pytest.CaptureFixture[str]
-    ):
-        *_, split = graphs_of(rowsum)
-        reduction = list(split.operators)[1]
-        Rewriter.replace_op(reduction, ReduceMax(reduction.operands[0], dim=2))
-        SpecializePass(sizes="M=8", counts=(2,)).apply(Context(), rowsum)
-        assert len(list(graphs_of(rowsum))) == 2
-        assert "it does not equal @rowsum" in capsys.readouterr().err

@@ -35,6 +35,7 @@ from cleave.passes.partition_split import PartitionSplitPass
 from cleave.passes.scheduling.ranking import Search
 from cleave.passes.scheduling.selection import select, total_seconds, varied
 from cleave.passes.select_schedules import SelectSchedulesPass
+from cleave.passes.specialize import SpecializePass
 
 Example = Callable[..., GraphOp]
 Parse = Callable[[str], ModuleOp]
@@ -209,6 +210,22 @@ SPLIT = f"""
 )
 
 
+OPEN = f"""
+    algebra.graph @rows [M, K] where [M = 16, K = 8192]
+        (%x: {T}<[M, K], f32>) -> ({T}<[M, 1], f32>) {{
+      %o = algebra.reduce_sum %x dim 1
+      algebra.return %o
+    }}
+    algebra.graph @rows_2 [M, K, s] where [M = 16, K = 8192, s | K]
+        (%x: {T}<[M, K], f32>) -> ({T}<[M, 1], f32>) attributes {{equals = @rows}} {{
+      %0 = algebra.split %x dim 1 count s
+      %1 = algebra.reduce_sum %0 dim 2 : {T}<[s, M, 1], f32>
+      %2 = algebra.reduce_sum %1 dim 0 : {T}<[1, M, 1], f32>
+      %o = algebra.reshape %2 to [M, 1] : {T}<[M, 1], f32>
+      algebra.return %o
+    }}"""
+
+
 def test_graphs_and_sequences_compete(parse_ir: Parse) -> None:
     module = parse_ir(SPLIT)
     PartitionSplitPass().apply(Context(), module)
@@ -230,6 +247,24 @@ def test_graphs_and_sequences_compete(parse_ir: Parse) -> None:
     plans = selected(module, top_k=3)
     assert [op.graph_name for op in module.ops if isinstance(op, GraphOp)] == ["rows"]
     assert_equal_results(graphs[0], [composed, *plans])
+
+
+def test_counts_that_stay_together_compete_as_they_do_apart(parse_ir: Parse) -> None:
+    """Also in chunks, where a count does not divide."""
+    found: list[list[tuple[object, ...]]] = []
+    for apart in (True, False):
+        module = parse_ir(OPEN)
+        SpecializePass(counts=(2, 5, 8), apart=apart).apply(Context(), module)
+        PartitionSplitPass().apply(Context(), module)
+        graph, *others = [op for op in module.ops if isinstance(op, GraphOp)]
+        (selection,) = select(others, H200).values()
+        split = [each for each in selection.candidates if len(each.graphs) > 1]
+        found.append([(each.seconds, *map(str, each.schedules)) for each in split])
+    apart, together = found
+    assert apart == together
+    firsts = {each.counts["s"]: each for each in reversed(split)}
+    assert sorted(firsts) == [2, 5, 8]
+    assert_equal_results(graph, [each.plan(H200) for each in firsts.values()])
 
 
 def test_plans_say_what_they_are(example_graph: Example) -> None:

@@ -26,7 +26,7 @@ algebra.graph @uneven [M, K] where [M = 8, K = 310]
 
 // CHECK:      algebra.graph @uneven_2_s2 [M, K, s] where [M = 8, K = 310, s | K, s = 2]
 // CHECK:      algebra.graph @uneven_2_s3 [M, K, s, C] where [M = 8, K = 310, s = 3, C = 128]
-// CHECK:          tested = {M = 8 : i64, K = 310 : i64, s = 3 : i64, C = 128 : i64}}
+// CHECK:          tested = [{M = 8 : i64, K = 310 : i64, s = 3 : i64, C = 128 : i64}]}
 // CHECK-NEXT:   %0 = algebra.split %x dim 1 count s chunk C : !algebra.tensor<[s, M, C], f32>
 // CHECK-NEXT:   %1 = algebra.reduce_sum %0 dim 2 : !algebra.tensor<[s, M, 1], f32>
 // CHECK-NOT:  algebra.graph @uneven
