@@ -31,6 +31,17 @@ Class: TypeAlias = int
 
 ONE: Monomial = ((), ())
 
+MOST_FACTORS = 10_000
+"""Of a class; it doubles where a graph multiplies what it has with itself. Those of the
+examples have 400 at most."""
+
+
+class ClassTooLarge(Exception):
+    """A class with more than `MOST_FACTORS`; the message is the limit that it hit."""
+
+    def __init__(self) -> None:
+        super().__init__(f"factors={MOST_FACTORS}")
+
 
 class Abstraction:
     """
@@ -70,6 +81,7 @@ class Abstraction:
         return known
 
     def intern(self, monomials: Sequence[Monomial]) -> Class:
+        _require_size(sum(map(_size, monomials)))
         polynomial = tuple(sorted(monomials))
         if (known := self._class_ids.get(polynomial)) is None:
             known = self._class_ids[polynomial] = len(self.polynomials)
@@ -116,12 +128,12 @@ class Abstraction:
     def mul(self, a: Class, b: Class) -> Class:
         key = ("*", a, b) if a <= b else ("*", b, a)
         if (known := self._memo.get(key)) is None:
+            left, right = self.polynomials[a], self.polynomials[b]
+            _require_size(
+                len(right) * sum(map(_size, left)) + len(left) * sum(map(_size, right))
+            )
             known = self._memo[key] = self.intern(
-                [
-                    (_merged(n, m), _merged(d, e))
-                    for n, d in self.polynomials[a]
-                    for m, e in self.polynomials[b]
-                ]
+                [(_merged(n, m), _merged(d, e)) for n, d in left for m, e in right]
             )
         return known
 
@@ -132,11 +144,11 @@ class Abstraction:
                 ((numerator, denominator),) = divisor
             else:
                 numerator, denominator = (self.factor("sum", b),), ()
+            dividend = self.polynomials[a]
+            added = len(numerator) + len(denominator)
+            _require_size(sum(map(_size, dividend)) + len(dividend) * added)
             known = self._memo["/", a, b] = self.intern(
-                [
-                    (_merged(n, denominator), _merged(d, numerator))
-                    for n, d in self.polynomials[a]
-                ]
+                [(_merged(n, denominator), _merged(d, numerator)) for n, d in dividend]
             )
         return known
 
@@ -251,6 +263,16 @@ class Abstraction:
 
 def _merged(a: Factors, b: Factors) -> Factors:
     return tuple(sorted(a + b)) if a and b else a or b
+
+
+def _size(monomial: Monomial) -> int:
+    numerator, denominator = monomial
+    return len(numerator) + len(denominator)
+
+
+def _require_size(factors: int) -> None:
+    if factors > MOST_FACTORS:
+        raise ClassTooLarge
 
 
 def _class(of: Hashable) -> Class:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cleave.dialects.algebra.operator import Operator
-from cleave.passes.superoptimize.abstract import Abstraction, Class
+from cleave.passes.superoptimize.abstract import Abstraction, Class, ClassTooLarge
 from cleave.passes.superoptimize.contexts import Contexts
 from cleave.passes.superoptimize.graph import (
     Dims,
@@ -196,10 +196,13 @@ class Closure:
                 self.stopped_by = f"seconds={limits.seconds:.3g}"
             if self.stopped_by is not None:
                 return
-            self._combine(*space.nodes[position])
+            try:
+                self._combine(*space.nodes[position], clock)
+            except ClassTooLarge as error:
+                self.stopped_by = str(error)
             position += 1
 
-    def _combine(self, cls: Class, value: int) -> None:
+    def _combine(self, cls: Class, value: int, clock: Clock) -> None:
         """Apply every move to a value, with those that came before it and itself."""
         type_ = self.space.values[value].type
         kind = (type_, cls)
@@ -212,6 +215,8 @@ class Closure:
             backwards = self._planner.moves(other_cls, cls)
             if not forwards and not backwards:
                 continue
+            if clock.expired:
+                return  # and the next value finds out as well
             for other_type, others in by_type.items():
                 other_kind = (other_type, other_cls)
                 for move in forwards:

@@ -17,6 +17,11 @@ class Limits:
     seconds: float = 30.0
     """Wall time for everything together."""
 
+    @property
+    def search_seconds(self) -> float:
+        """The share of it that is not for writing down what was found."""
+        return self.seconds * 2 / 3
+
 
 class Clock:
     """Counts down from its creation."""

@@ -9,10 +9,11 @@ graphs are the result, otherwise those of the first, and the outcome says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from cleave.dialects.algebra.operator import Operator
+from cleave.passes.superoptimize.abstract import ClassTooLarge
 from cleave.passes.superoptimize.closure import Closure
 from cleave.passes.superoptimize.derivations import (
     Derivations,
@@ -101,13 +102,12 @@ def search(graph: SearchGraph, dims: Dims, options: Options) -> Outcome:
 
     Raises Undefined if the graph is not defined on any inputs.
     """
-    clock = Clock(options.limits.seconds)
+    seconds = options.limits.search_seconds
+    clock = Clock(seconds)
     outcome, has_sums = _attempt(graph, dims, options, clock, distribute=False)
     if has_sums and outcome.exhaustive:
-        rest = (options.limits.seconds - clock.elapsed) / 2
-        limits = replace(options.limits, seconds=rest)
-        options = replace(options, limits=limits)
-        second, _ = _attempt(graph, dims, options, Clock(rest), distribute=True)
+        rest = Clock((seconds - clock.elapsed) / 2)
+        second, _ = _attempt(graph, dims, options, rest, distribute=True)
         if second.exhaustive:
             outcome = second
         else:
@@ -125,13 +125,17 @@ def _attempt(
     seeds = (options.seed, options.seed + 1)
     all_dims = graph.dims()
     sample = draw(graph, dims.extents(all_dims, _SIZE), seeds[0])
-    closure = Closure(
-        graph,
-        dims,
-        sample,
-        companions=options.companions,
-        distribute=distribute,
-    )
+    extents = dims.extents(all_dims, _CHECK_SIZE)
+    try:
+        closure = Closure(
+            graph,
+            dims,
+            sample,
+            companions=options.companions,
+            distribute=distribute,
+        )
+    except ClassTooLarge as error:
+        return _without_closure(graph, extents, seeds, str(error)), False
     closure.run(options.limits, clock)
     statistics = Statistics(
         values=len(closure.space.values),
@@ -141,7 +145,6 @@ def _attempt(
     derivations = Derivations.of(closure.space, closure.outputs, closure.originals)
     statistics.undefined = drop_undefined(derivations)
     statistics.synonyms = drop_synonyms(derivations)
-    extents = dims.extents(all_dims, _CHECK_SIZE)
     again = InField(draw(graph, extents, seeds[1]))
     statistics.disagreeing = drop_disagreeing(derivations, again)
     if (reals := in_reals(graph, extents, seeds[1])) is not None:
@@ -168,3 +171,19 @@ def _attempt(
         checked_in_reals=reals is not None,
     )
     return outcome, has_sums
+
+
+def _without_closure(
+    graph: SearchGraph, sizes: dict[Dim, int], seeds: tuple[int, int], limit: str
+) -> Outcome:
+    """What is left of a search that a limit ends before it begins: the graph itself."""
+    return Outcome(
+        graphs=[graph],
+        sums="opaque",
+        exhaustive=False,
+        stopped_by=[limit],
+        statistics=Statistics(),
+        sizes=sizes,
+        seeds=seeds,
+        checked_in_reals=False,
+    )

@@ -115,10 +115,11 @@ class SuperoptimizePass(ModulePass):
         """
         from cleave.passes.superoptimize.exporting import Exporter
         from cleave.passes.superoptimize.importing import ImportFailed, import_graph
-        from cleave.passes.superoptimize.limits import Limits
+        from cleave.passes.superoptimize.limits import Clock, Limits
         from cleave.passes.superoptimize.search import Options, search
         from cleave.passes.superoptimize.semantics import Undefined
 
+        clock = Clock(self.seconds)
         where = f"graph @{graph.graph_name}"
         options = Options(
             companions=(Matmul, Mul, ReduceSum),
@@ -152,12 +153,16 @@ class SuperoptimizePass(ModulePass):
         candidates = [first]
         name = next(free)
         for candidate in others[: self.graphs - 1]:
+            if clock.expired:
+                outcome.stopped_by.append(f"seconds={self.seconds:.3g}")
+                break
             exported = exporter.export(candidate, name, attributes)
             # A reshape that the original has at its end may be written the same.
             if not exported.body.is_structurally_equivalent(graph.body):
                 candidates.append(exported)
                 name = next(free)
         taken.update(candidate.graph_name for candidate in candidates)
+        outcome.stopped_by = list(dict.fromkeys(outcome.stopped_by))
         for limit in outcome.stopped_by:
             found = counted(len(candidates), "graph")
             warn(self.name, f"{where}: stopped by {limit}; keeps the {found} found")

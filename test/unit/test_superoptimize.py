@@ -19,6 +19,7 @@ from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import evaluate
 from cleave.lowering.numpy_algebra import execute_graph
 from cleave.passes.superoptimize.equivalence import Reference
+from cleave.passes.superoptimize.exporting import Exporter
 from cleave.passes.superoptimize.expressions import Expressions
 from cleave.passes.superoptimize.importing import import_graph
 from cleave.passes.superoptimize.superoptimize import (
@@ -241,6 +242,36 @@ def test_a_large_graph_keeps_to_its_time(
     _, first, *_ = module.ops
     assert isinstance(first, GraphOp)
     assert len(list(first.operators)) == 40
+
+
+def test_products_that_double_at_every_step_end_the_search(
+    parse_ir: Callable[[str], ModuleOp], capsys: pytest.CaptureFixture[str]
+):
+    steps = "\n".join(f"%t{n} = algebra.square %t{n - 1}" for n in range(1, 40))
+    module = parse_ir(f"""
+        algebra.graph @power [M] (%t0: !algebra.tensor<[M], f32>)
+            -> (!algebra.tensor<[M], f32>) {{
+          {steps}
+          algebra.return %t39
+        }}""")
+    SuperoptimizePass().apply(Context(), module)
+    assert "stopped by factors=10000; keeps the 1 graph" in capsys.readouterr().err
+    assert len(list(module.ops)) == 2
+
+
+def test_writing_graphs_down_keeps_to_the_time_as_well(
+    superoptimized: Load, monkeypatch: pytest.MonkeyPatch
+):
+    export = Exporter.export
+
+    def slowly(self: Exporter, *args: Any) -> GraphOp:
+        time.sleep(0.2)
+        return export(self, *args)
+
+    monkeypatch.setattr(Exporter, "export", slowly)
+    original, *candidates = superoptimized("mla_decode", split="inputs", seconds=0.6)
+    assert 1 <= len(candidates) < 11
+    assert 'stopped_by = ["seconds=0.6"]' in str(original.attributes[SEARCH])
 
 
 def test_an_operator_without_field_meaning_is_refused_by_name(
