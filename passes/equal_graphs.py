@@ -36,7 +36,8 @@ def is_original(graph: GraphOp) -> bool:
 
 def have_candidates(ops: Iterable[Operation]) -> set[str]:
     """The names of the graphs that others say that they equal."""
-    return {name for op in ops if (name := equals(op)) is not None}
+    pairs = ((equals(op), op.get_attr_or_prop("sym_name")) for op in ops)
+    return {name for name, own in pairs if name and own != StringAttr(name)}
 
 
 def symbol_names(module: ModuleOp) -> set[str]:

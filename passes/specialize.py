@@ -145,11 +145,12 @@ class SpecializePass(ModulePass):
         sizes = self._sizes(graph, given)
         original: Original | None = None
         if EQUALS in graph.attributes:
-            name = equals(graph)
-            if (original := originals.get(name or "")) is None:
+            original = originals.get(equals(graph) or "")
+            if original is None:
                 raise PassFailedException(
-                    f"graph @{graph.graph_name} says that it equals @{name}, "
-                    "which is no original graph of the module"
+                    f"graph @{graph.graph_name} says that it equals "
+                    f"{graph.attributes[EQUALS]}, which is no original graph of the "
+                    "module"
                 )
         specialized: list[GraphOp] = []
         dropped: list[tuple[str, str]] = []

@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
         print(_chosen(candidates, args.ir))
     elif args.picture is not None:
         chosen = _chosen(candidates, args.picture)
-        for path in write_picture(chosen, args.out or Path(chosen.graph_name)):
+        file = args.out or Path(chosen.graph_name.replace("/", "_"))
+        for path in write_picture(chosen, file):
             print(path)
     else:
         explanations = [

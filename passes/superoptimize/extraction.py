@@ -68,7 +68,10 @@ class Extraction:
         """The graphs of at most `largest` operators; sets `stopped_by` at a limit."""
         outputs = frozenset(v for v in self.derivations.outputs if v in self._choices)
         found = 0
-        for cost in range(largest + 1):
+        most = sum(
+            max((c.cost for c in cs), default=0) for cs in self._choices.values()
+        )
+        for cost in range(min(largest, most) + 1):
             for chosen in self._search({}, outputs, frozenset(), cost):
                 if _is_acyclic(chosen):
                     if found == self.limits.graphs:

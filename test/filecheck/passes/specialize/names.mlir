@@ -78,3 +78,13 @@ algebra.graph @piece [K, s] where [K = 8, s | K]
   %1 = algebra.reduce_sum %0 dim 1
   algebra.return %1
 }
+
+// -----
+
+// CHECK: pass 'specialize': graph @narcissus says that it equals @narcissus, which is no original graph of the module
+algebra.graph @narcissus [K] where [K = 8]
+    (%x: !algebra.tensor<[K], f32>) -> (!algebra.tensor<[K], f32>)
+    attributes {equals = @narcissus} {
+  %y = algebra.exp %x
+  algebra.return %y
+}
