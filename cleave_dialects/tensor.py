@@ -76,7 +76,12 @@ class _XdslTokens:
         return self.parser.parse_optional_identifier()
 
     def integer(self) -> int:
-        return self.parser.parse_integer(allow_boolean=False, allow_negative=False)
+        number = self.parser.parse_optional_integer(
+            allow_boolean=False, allow_negative=False
+        )
+        if number is None:
+            self.error("a dim is expected: a number, a symbol, or an expression")
+        return number
 
     def error(self, message: str) -> NoReturn:
         self.parser.raise_error(message)

@@ -2,7 +2,7 @@
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 from xdsl.parser import Parser, Span
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
@@ -44,6 +44,11 @@ class LocatedParser(Parser):
                 return ModuleOp([])
             expected = "an operation is expected here"
             raise ParseError(error.span, expected) from error
+
+    def _parse_block(self) -> Block:
+        if self._current_token.kind is not MLIRTokenKind.CARET_IDENT:
+            self.raise_error("an operation or '}' is expected here")
+        return super()._parse_block()
 
     def parse_operation(self) -> Operation:
         start = self._start = self.pos

@@ -174,6 +174,12 @@ class GraphOp(IRDLOperation):
             )
         for type_ in [*self.input_types, *self.output_types]:
             _require_declared_dims(type_.dims, declared, where, type_)
+            for dim in type_.dims:
+                if isinstance(size := facts.resolve(dim), int) and size < 1:
+                    raise VerifyException(
+                        f"{where}: type {type_}: {dim} is {size}, but dims are at "
+                        "least 1"
+                    )
         for op in self.body.block.ops:
             self._verify_operator(op, facts, declared)
         self._verify_return(where)

@@ -118,6 +118,14 @@ def test_what_is_no_operation_has_its_place(cleave_opt: Run) -> None:
     )
 
 
+@pytest.mark.parametrize("end", ["", "  42\n}\n"])
+def test_what_ends_no_region_has_its_place(cleave_opt: Run, end: str) -> None:
+    message = failure(cleave_opt(VALID.replace("}\n", end)))
+    assert message.startswith(
+        f"input.mlir:3:{3 if end else 1}: error: an operation or '}}' is expected here"
+    )
+
+
 def test_a_file_of_any_name_is_read_as_mlir_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

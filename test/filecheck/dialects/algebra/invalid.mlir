@@ -483,3 +483,19 @@ algebra.graph @g [M, K] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[
   %o = algebra.exq %x
   algebra.return %o
 }
+
+// -----
+
+// CHECK: a dim is expected: a number, a symbol, or an expression
+algebra.graph @g (%x: !algebra.tensor<[4, ?], f32>) -> (!algebra.tensor<[4], f32>) {
+  algebra.return %x
+}
+
+// -----
+
+// CHECK: 'algebra.graph' op: @g: type !algebra.tensor<[M - 8], f32>: M - 8 is -4, but dims are at least 1
+algebra.graph @g [M] where [M = 4]
+    (%x: !algebra.tensor<[M - 8], f32>) -> (!algebra.tensor<[M - 8], f32>) {
+  %o = algebra.exp %x
+  algebra.return %o
+}
