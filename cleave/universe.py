@@ -2,7 +2,6 @@
 What `cleave-opt` registers and `xdsl-opt` finds through the group `xdsl.universe`.
 Nothing that is listed here is imported before it is asked for: xDSL reads the names and
 calls a factory when a file or a command line first uses one. An import error in this
-calls a factory when a file or a command line first uses one. An import error in this
 module, or a name that xDSL already has, would stop every xDSL tool of the environment.
 """
 

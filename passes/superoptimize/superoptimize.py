@@ -59,9 +59,9 @@ class SuperoptimizePass(ModulePass):
     was tested. The original comes first among them. Candidates and pieces of graphs are
     not searched, nor is a graph that has candidates already.
 
-    Limits: `values` distinct tensors, `graphs` candidates, `seconds` in all. Where one
-    is hit, a warning says so and the attribute `search` of the original; what was found
-    stays. `stats=true` adds counts to that attribute.
+    Limits: `values` distinct tensors, `graphs` candidates, `seconds` for each graph.
+    Where one is hit, a warning says so and the attribute `search` of the original; what
+    was found stays. `stats=true` adds counts to that attribute.
 
     Before:
         algebra.graph @product [H, M, L, D, E]
