@@ -288,10 +288,6 @@ def test_files_that_are_no_graph(
             "operator computes with floats",
         ),
         (
-            {"f16": "f32"},
-            "f32>, but tensor cores multiply f16 and bf16, and f32 rounded to tf32",
-        ),
-        (
             {
                 "[M, K, N] where [": "[M, K, N, s] where [s | K, ",
                 "%o =": "%xs = algebra.split %x dim 1 count s\n  %o =",
@@ -312,6 +308,16 @@ def test_what_no_kernel_computes_is_refused_at_once(
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
     assert "configurations" not in done.stderr
+
+
+def test_floats_that_tensor_cores_do_not_multiply_are_refused_by_rule(
+    cleave_compile: Run,
+) -> None:
+    """A search leaves them to a library."""
+    done = cleave_compile(MATMUL.replace("f16", "f32"), "--effort", "rule", "--quiet")
+    assert (done.returncode, done.stdout) == (1, "")
+    message = "f32>, but tensor cores multiply f16 and bf16, and f32 rounded to tf32"
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("again", ["%sum", "%row"])

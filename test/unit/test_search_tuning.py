@@ -162,7 +162,7 @@ def test_what_does_not_build_or_run_is_rejected_and_others_go_on(
 def test_what_faults_when_it_is_timed_is_out(tune_plans: Tune) -> None:
     found = tune_plans([[], [], []], [check()] * 3, [0.0, 5.0, 4.0])
     assert (found.chosen.number, found.trials[0].reason) == (2, "it hangs")
-    with pytest.raises(CompilationError, match=r"none of 1 plans works; .*: it hangs$"):
+    with pytest.raises(CompilationError, match=r"none of 1 plan works; .*: it hangs$"):
         tune_plans([[]], [check()], [0.0])
 
 

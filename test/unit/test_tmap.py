@@ -65,7 +65,7 @@ def test_names_of_a_tmap() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: TMapAttr(TMap((0,), (1, 1))), "1 offsets but a tile of rank 2"),
+        (lambda: TMapAttr(TMap((0,), (1, 1))), "1 offset but a tile of rank 2"),
         (lambda: TMapAttr(TMap((0, 0), (1, 1), (1, 0))), r"dims \[1, 0\] are not asc"),
         (lambda: TMapAttr(TMap((0, 0), (1, 1), (2,))), r"dims \[2\] are not ascending"),
         (lambda: TMapAttr(TMap((i, 0), (1, 1), (0,))), "dim 0 is gathered and has off"),
