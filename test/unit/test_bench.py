@@ -1,5 +1,6 @@
 """The benchmarks without a GPU: shapes, floors, references, peers, a whole run."""
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -279,6 +280,7 @@ def test_phases_of_a_search_add_up():
     assert row["seconds"] == pytest.approx(sum(row["phases"].values()))
     assert {"test equal graphs", "schedule"} <= row["phases"].keys()
     assert row["first"]["schedules"]
+    assert gc.isenabled()
 
 
 def test_rows_of_the_tables_are_held_to_the_limit():
