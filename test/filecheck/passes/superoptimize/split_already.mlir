@@ -30,9 +30,9 @@ algebra.graph @g [M, K, s] where [s | K]
 // PIPELINE:          attributes {search
 // PIPELINE:        algebra.split
 // PIPELINE:      algebra.graph @g_1_s2_split [M, K, s] where [s | K, M = 64, K = 512, s = 2]
-// PIPELINE:          attributes {kernel = {of = "g_1_s2", {{.*}}, equals = @g, tested = {{{.*}}s = 2 : i64}}}
+// PIPELINE:          attributes {kernel = {of = "g_1_s2", {{.*}}, equals = @g, tested = [{{{.*}}s = 2 : i64}]}}
 // PIPELINE:      algebra.graph @g_1_s2_combine
-// PIPELINE:          attributes {kernel = {of = "g_1_s2", {{.*}}, equals = @g, tested = {{{.*}}s = 2 : i64}}}
+// PIPELINE:          attributes {kernel = {of = "g_1_s2", {{.*}}, equals = @g, tested = [{{{.*}}s = 2 : i64}]}}
 // PIPELINE:      algebra.graph @g_1_s4_split
 // PIPELINE:      algebra.graph @g_1_s4_combine
 // PIPELINE-NOT:  algebra.graph
