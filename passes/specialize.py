@@ -18,9 +18,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.dims import Dim, evaluate, names_of, symbol
-from cleave.dialects.facts import Fact
-from cleave.dialects.tensor import FactAttr
+from cleave.dialects.dims import evaluate, names_of, symbol
 from cleave.passes.equal_graphs import (
     EQUALS,
     equals,
@@ -34,13 +32,13 @@ from cleave.passes.option_ranges import SEED, Range
 from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.scheduling.tiles import fresh_name, parse_tiles
 from cleave.passes.split_choices import (
-    CHOICES,
+    SplitForm,
     bound,
-    choices_attribute,
     name_with,
     split_counts,
+    uneven_counts,
 )
-from cleave.passes.uneven_splits import UnevenSplit, chunk_of, with_chunks
+from cleave.passes.uneven_splits import chunk_of
 
 TESTED = "tested"
 """The attribute of a graph that says at what sizes it was tested at last."""
@@ -158,7 +156,7 @@ class SpecializePass(ModulePass):
         for group in self._groups(graph, sizes, exact, dropped):
             name = self._name(graph, group, sizes, taken)
             try:
-                form = _Form.of(graph, group, sizes)
+                form = SplitForm.of(graph, group, sizes)
             except VerifyException as error:
                 dropped.append((name, str(error)))
                 continue
@@ -218,7 +216,7 @@ class SpecializePass(ModulePass):
             return [[choice] for choice in choices]
         groups: dict[tuple[str, ...], list[dict[str, int]]] = {}
         for choice in choices:
-            groups.setdefault(_uneven(graph, sizes | choice), []).append(choice)
+            groups.setdefault(uneven_counts(graph, sizes | choice), []).append(choice)
         return list(groups.values())
 
     def _choices_of_counts(
@@ -281,72 +279,13 @@ class SpecializePass(ModulePass):
             return name
         if self.apart:
             name = name_with(name, group[0])
-        elif uneven := _uneven(graph, sizes | group[0]):
+        elif uneven := uneven_counts(graph, sizes | group[0]):
             name = "_".join([name, *uneven])
         else:
             return name
         name = fresh_name(name, taken)
         taken.add(name)
         return name
-
-
-@dataclass(frozen=True)
-class _Form:
-    """A graph for counts that divide the same of the dims that it splits."""
-
-    graph: GraphOp
-    """In chunks where they do not divide."""
-    uneven: Sequence[UnevenSplit]
-    choices: Sequence[dict[str, int]]
-    """Counts, and then chunks."""
-
-    @classmethod
-    def of(
-        cls, graph: GraphOp, choices: Sequence[dict[str, int]], sizes: dict[str, int]
-    ) -> _Form:
-        """Raises VerifyException if the graph has no form for these counts."""
-        splits: list[UnevenSplit] = []
-        dims = split_counts(graph)
-        for count in _uneven(graph, sizes | choices[0]):
-            dim = dims[count]
-            chunks = [_chunk(count, dim, sizes | choice) for choice in choices]
-            if str(dim) not in graph.symbol_names:
-                raise VerifyException(f"count {count} does not divide {dim}, no symbol")
-            split = UnevenSplit(str(dim), count, fresh_name("C", graph.symbol_names))
-            choices = [
-                choice | {split.chunk: chunk}
-                for choice, chunk in zip(choices, chunks, strict=True)
-            ]
-            splits.append(split)
-            graph = with_chunks(graph, split)
-        return cls(graph, splits, choices)
-
-    def together(self, name: str, sizes: dict[str, int]) -> GraphOp:
-        """One graph for all choices."""
-        graph = bound(self.graph, name, sizes)
-        holds = [
-            Fact(symbol(split.count) * symbol(split.chunk), ">=", symbol(split.extent))
-            for split in self.uneven
-        ]
-        graph.where = ArrayAttr([*graph.where, *map(FactAttr, holds)])
-        if self.choices[0]:
-            graph.attributes[CHOICES] = choices_attribute(self.choices)
-        return graph
-
-
-def _uneven(graph: GraphOp, sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The split counts of a graph that do not divide their dims."""
-    counts = split_counts(graph).items()
-    return tuple(s for s, dim in counts if evaluate(dim, sizes) % sizes[s])
-
-
-def _chunk(count: str, dim: Dim, sizes: Mapping[str, int]) -> int:
-    extent, parts = evaluate(dim, sizes), sizes[count]
-    if (chunk := chunk_of(extent, parts)) is None:
-        raise VerifyException(
-            f"{parts} parts of {dim}, which is {extent}, leave one empty"
-        )
-    return chunk
 
 
 def _sizes_attribute(sizes: Mapping[str, int]) -> DictionaryAttr:

@@ -13,7 +13,7 @@ a tile configuration has.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -24,13 +24,15 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i64,
 )
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.dims import Dim, symbol
+from cleave.dialects.dims import Dim, evaluate, symbol
 from cleave.dialects.facts import Fact, FactError
 from cleave.dialects.tensor import FactAttr
 from cleave.passes.partitioning.piece import KERNEL, piece_of
+from cleave.passes.scheduling.tiles import fresh_name
+from cleave.passes.uneven_splits import UnevenSplit, chunk_of, with_chunks
 
 CHOICES = "choices"
 """The name of the attribute."""
@@ -118,3 +120,62 @@ def split_counts(graph: GraphOp) -> dict[str, Dim]:
         for fact in graph.facts
         if fact.relation == "|" and str(fact.lhs) in graph.symbol_names
     }
+
+
+@dataclass(frozen=True)
+class SplitForm:
+    """A graph for counts that divide the same of the dims that it splits."""
+
+    graph: GraphOp
+    """In chunks where they do not divide."""
+    uneven: Sequence[UnevenSplit]
+    choices: Sequence[dict[str, int]]
+    """Counts, and then chunks."""
+
+    @classmethod
+    def of(
+        cls, graph: GraphOp, choices: Sequence[dict[str, int]], sizes: dict[str, int]
+    ) -> SplitForm:
+        """Raises VerifyException if the graph has no form for these counts."""
+        splits: list[UnevenSplit] = []
+        dims = split_counts(graph)
+        for count in uneven_counts(graph, sizes | choices[0]):
+            dim = dims[count]
+            chunks = [_chunk(count, dim, sizes | choice) for choice in choices]
+            if str(dim) not in graph.symbol_names:
+                raise VerifyException(f"count {count} does not divide {dim}, no symbol")
+            split = UnevenSplit(str(dim), count, fresh_name("C", graph.symbol_names))
+            choices = [
+                choice | {split.chunk: chunk}
+                for choice, chunk in zip(choices, chunks, strict=True)
+            ]
+            splits.append(split)
+            graph = with_chunks(graph, split)
+        return cls(graph, splits, choices)
+
+    def together(self, name: str, sizes: dict[str, int]) -> GraphOp:
+        """One graph for all choices."""
+        graph = bound(self.graph, name, sizes)
+        holds = [
+            Fact(symbol(split.count) * symbol(split.chunk), ">=", symbol(split.extent))
+            for split in self.uneven
+        ]
+        graph.where = ArrayAttr([*graph.where, *map(FactAttr, holds)])
+        if self.choices[0]:
+            graph.attributes[CHOICES] = choices_attribute(self.choices)
+        return graph
+
+
+def uneven_counts(graph: GraphOp, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The split counts of a graph that do not divide their dims."""
+    counts = split_counts(graph).items()
+    return tuple(s for s, dim in counts if evaluate(dim, sizes) % sizes[s])
+
+
+def _chunk(count: str, dim: Dim, sizes: Mapping[str, int]) -> int:
+    extent, parts = evaluate(dim, sizes), sizes[count]
+    if (chunk := chunk_of(extent, parts)) is None:
+        raise VerifyException(
+            f"{parts} parts of {dim}, which is {extent}, leave one empty"
+        )
+    return chunk
