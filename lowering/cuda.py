@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from cleave.lowering.built_plan import MANIFEST, MODULE, BuiltKernel, BuiltPlan
+from cleave.lowering.divergence import divergent_barriers
 from cleave.lowering.generated import GeneratedModule
 from cleave.lowering.kernel_report import (
     InstructionSource,
@@ -216,6 +217,7 @@ def _reports(
             dynamic_smem_bytes=launch.dynamic_smem_bytes,
             serialized=figures[name].serialized,
             notes=figures[name].notes,
+            divergent=divergent_barriers(bodies[name]),
             instructions=count_instructions(texts[name], spelling),
             instruction_source=spelling,
         )

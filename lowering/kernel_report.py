@@ -43,8 +43,9 @@ class KernelReport:
 
     `registers` is a thread's share at launch; consumers of a warp-specialized kernel
     raise theirs to `raised_registers`. `instructions` counts each family's instructions
-    in `instruction_source`. `notes` are ptxas' other performance warnings. SMEM, stack
-    and spills are in bytes.
+    in `instruction_source`. `notes` are ptxas' other performance warnings, `divergent`
+    branches with barriers for more threads than take them. SMEM, stack and spills are
+    in bytes.
     """
 
     name: str
@@ -59,6 +60,7 @@ class KernelReport:
     dynamic_smem_bytes: int
     serialized: tuple[str, ...]
     notes: tuple[str, ...]
+    divergent: tuple[str, ...]
     instructions: Mapping[str, int]
     instruction_source: InstructionSource
 
@@ -77,6 +79,7 @@ class KernelReport:
         fields = dict(literal)
         fields["serialized"] = tuple(literal["serialized"])
         fields["notes"] = tuple(literal["notes"])
+        fields["divergent"] = tuple(literal["divergent"])
         return cls(**fields)
 
 
@@ -99,6 +102,7 @@ def legality(
     elif report.stack_bytes:
         reasons.append(f"stack frame of {report.stack_bytes} bytes")
     reasons += [f"wgmma is serialized: {line}" for line in report.serialized]
+    reasons += [f"threads wait in vain in `{branch}`" for branch in report.divergent]
     if report.smem_bytes > hardware.smem_bytes_per_block:
         reasons.append(
             f"SMEM of {report.smem_bytes} bytes, "

@@ -45,6 +45,7 @@ LEGAL = KernelReport(
     dynamic_smem_bytes=163840,
     serialized=(),
     notes=(),
+    divergent=(),
     instructions={"tma": 2},
     instruction_source="cuda",
 )

@@ -88,6 +88,7 @@ CHAIN = KernelReport(
     dynamic_smem_bytes=98304,
     serialized=(),
     notes=(),
+    divergent=(),
     instructions={"wgmma": 2, "tma": 1, "mma_sync": 0, "cp_async": 0},
     instruction_source="sass",
 )
@@ -132,7 +133,7 @@ def test_registers_that_consumers_ask_for() -> None:
 
 
 def test_a_report_survives_its_literal() -> None:
-    report = replace(CHAIN, serialized=("(C7510)",), notes=("a", "b"))
+    report = replace(CHAIN, serialized=("(C7510)",), divergent=("a", "b"))
     assert KernelReport.parse(report.literal()) == report
 
 
@@ -149,6 +150,7 @@ def test_a_good_kernel_is_legal() -> None:
         ),
         ({"stack_bytes": 16}, "stack frame of 16 bytes"),
         ({"serialized": ("(C7510) why",)}, "wgmma is serialized: (C7510) why"),
+        ({"divergent": ("if (x)",)}, "threads wait in vain in `if (x)`"),
         (
             {"dynamic_smem_bytes": 232448},
             "SMEM of 233472 bytes, a threadblock has 232448",
