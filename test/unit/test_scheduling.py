@@ -104,10 +104,11 @@ algebra.graph @ambiguous [M] where [M = 64]
 }
 """
 EMPTY = """
-algebra.graph @empty [M, N] where [M = N, N = 4]
-    (%x: !algebra.tensor<[1 + M - N], f32>, %y: !algebra.tensor<[M - N], f32>)
-    -> (!algebra.tensor<[1 + M - N], f32>) {
-  algebra.return %x
+algebra.graph @empty [M, N] where [N = 4, M = N]
+    (%x: !algebra.tensor<[2, M], f32>) -> (!algebra.tensor<[2, 1], f32>) {
+  %c = algebra.constant 1.0 : !algebra.tensor<[2, M - N], f32>
+  %o = algebra.reduce_sum %c dim 1
+  algebra.return %o
 }
 """
 
