@@ -69,11 +69,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from cleave.lowering.plan import Plan, PlanError
@@ -100,14 +100,13 @@ class GeneratedModule:
         """
         digest = hashlib.sha256(f"{self.path}\0{self.text}".encode()).hexdigest()
         name = f"cleave_generated_{digest[:16]}"
-        spec = importlib.util.spec_from_file_location(name, self.path)
-        if spec is None or spec.loader is None:
-            raise GeneratedModuleError(f"{self.path}: not the name of a Python file")
-        module = importlib.util.module_from_spec(spec)
+        module = ModuleType(name)
+        module.__file__ = str(self.path)
         # An earlier file of this name may still be in the cache that `inspect` reads.
         linecache.checkcache(str(self.path))
         try:
-            spec.loader.exec_module(module)
+            # Not imported, which would leave bytecode beside it.
+            exec(compile(self.text, self.path, "exec"), vars(module))
         except Exception as error:
             raise GeneratedModuleError(
                 f"{self.path}: {type(error).__name__}: {error}"

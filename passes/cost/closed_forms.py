@@ -66,6 +66,8 @@ class TileReduction:
     """Elements from one of them to the next."""
     in_fragment: bool
     """The tile lies as a matmul left it, a row in four threads of a warp."""
+    is_summed_by_columns: bool
+    """Rows may be added up once, behind the loop (`passes.cost.columns`)."""
 
 
 @dataclass(frozen=True)

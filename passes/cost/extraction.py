@@ -210,13 +210,15 @@ class _Work:
             self._issue(elements, op.INSTRUCTIONS)
         (extent,) = op.expression.reduced
         row = self.source.facts.resolve(extent)
-        if row != 1 and not self._keeps_columns(op):
+        if row != 1:
             behind = self.source.resolved(operand)[op.params["dim"] + 1 :]
             inner = product(behind)
-            self.reductions.append(TileReduction(elements, row, inner, in_fragment))
+            by_columns = self._is_summed_by_columns(op)
+            self.reductions.append(
+                TileReduction(elements, row, inner, in_fragment, by_columns)
+            )
 
-    def _keeps_columns(self, op: Operator) -> bool:
-        """Whether the rows of this reduction are added up behind the loop."""
+    def _is_summed_by_columns(self, op: Operator) -> bool:
         user = op.results[0].get_user_of_unique_use()
         if not isinstance(user, NextOp):
             return False

@@ -76,18 +76,23 @@ def tensor_core_rules(
 
 def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
     """
-    What TileLang 0.1.15 asks of tiles that it divides over threads by itself, which it
-    does where no tensor core says who has which element: each thread gets as many, in
-    vectors one after the other, and rows end where vectors of all threads do.
+    What TileLang 0.1.15 asks of tiles in registers: each thread gets as many elements,
+    and where no tensor core says which, in vectors one after the other, so that rows
+    have to end where vectors of all threads do.
     """
     forms = at.forms
-    if forms.products:
-        return {}
     uneven = broken = _never()
     for tile in {tile for point in forms.points for tile, _ in point}:
         elements = at(tile.elements)
         if tile.spread == "all":
             uneven = uneven | ((elements > threads) & (elements % threads != 0))
+    rules: dict[str, Rule | Limit] = {
+        "layouts": Rule(
+            uneven, "a tile has more elements than threads, and no multiple of them"
+        )
+    }
+    if forms.products:
+        return rules
     for reduction in (r for level in forms.level.walk() for r in level.reductions):
         elements = at(reduction.elements)
         row = at(reduction.row) * at(reduction.inner)
@@ -97,12 +102,10 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
             fits = (row % span == 0) | (span % row == 0)
             broken = broken | ((elements >= threads) & ~fits)
         broken = broken | ((elements < threads) & (threads % row != 0))
-    return {
-        "layouts": Rule(
-            uneven, "a tile has more elements than threads, and no multiple of them"
-        ),
-        "rows": Rule(broken, "a reduced row does not end where vectors of threads do"),
-    }
+    rules["rows"] = Rule(
+        broken, "a reduced row does not end where vectors of threads do"
+    )
+    return rules
 
 
 def launch_limits(

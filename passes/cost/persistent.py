@@ -16,7 +16,11 @@ from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.closed_forms import KernelForms, SharedBuffer
 from cleave.passes.cost.evaluation import Array, Evaluation, ceil_div
 from cleave.passes.cost.form import Launch, Limit, Mask, Rule, Times
-from cleave.passes.cost.legality import launch_limits, tensor_core_rules
+from cleave.passes.cost.legality import (
+    launch_limits,
+    layout_rules,
+    tensor_core_rules,
+)
 from cleave.passes.cost.pipelined_resources import (
     BARRIER_BYTES,
     FREE_REGISTERS,
@@ -81,6 +85,7 @@ class PersistentCost:
         available = _available_registers(chosen, launched)
         return {
             **tensor_core_rules(at, chosen.warpgroups, launched, hardware),
+            **layout_rules(at, chosen.threads),
             **launch_limits(at, np.ones((1, 1)), threads, hardware),
             "bulk copies": Rule(
                 _breaks_bulk_copies(at, hardware),
@@ -107,7 +112,14 @@ class PersistentCost:
         workers = np.minimum(at.threadblocks, hardware.multiprocessors)
         traffic = gmem_traffic(at, workers, hardware)
         (loop,) = at.forms.loops
-        work = iteration_work(loop, at, warpgroups, hardware, ASYNCHRONOUS_WAIT_CLOCKS)
+        work = iteration_work(
+            loop,
+            at,
+            warpgroups,
+            hardware,
+            ASYNCHRONOUS_WAIT_CLOCKS,
+            sums_columns=False,
+        )
         step = step_clocks(
             work.tensor / warpgroups, work.vector / warpgroups, work.waits, warpgroups
         )

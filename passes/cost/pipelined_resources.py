@@ -160,7 +160,8 @@ def _smem_bytes(at: Evaluation, chosen: Launches) -> Array:
     meets = np.zeros((1, 1))
     for level in at.forms.level.walk():
         for reduction in level.reductions:
-            meets = np.maximum(meets, crosses_warps(reduction, at))
+            if not reduction.is_summed_by_columns:
+                meets = np.maximum(meets, crosses_warps(reduction, at))
     shared = np.where(chosen.is_role_based, total, peak)
     return shared + meets * WORD_BYTES * chosen.threads
 

@@ -54,12 +54,14 @@ def iteration_work(
     warpgroups: Array,
     hardware: Hardware,
     product_wait_clocks: float | None = None,
+    sums_columns: bool = True,
 ) -> Work:
     """
     The work of one iteration of a level, without that of its loops and loads.
 
     `product_wait_clocks` is what a warpgroup waits for a matmul, if it does not wait
-    for each to end before it goes on.
+    for each to end before it goes on; `sums_columns` whether threads keep the sums of
+    columns that they have, where they can.
     """
     if product_wait_clocks is None:
         product_wait_clocks = hardware.product_wait_clocks
@@ -80,6 +82,8 @@ def iteration_work(
     )
     waits = zero + len(level.products) * product_wait_clocks
     for reduction in level.reductions:
+        if reduction.is_summed_by_columns and sums_columns:
+            continue
         rounds = 1 if reduction.in_fragment else LINEAR_ROUNDS
         waits = waits + rounds * hardware.row_exchange_clocks
         waits = waits + crosses_warps(reduction, at) * hardware.barrier_clocks

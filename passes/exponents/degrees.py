@@ -323,7 +323,7 @@ def broadcast(*values: Degree) -> Shape:
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """Right-aligned, dims of size 1 stretched; shapes that fit, as was verified."""
-    rank = max(len(shape) for shape in shapes)
+    rank = max((len(shape) for shape in shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     return tuple(
         next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True)

@@ -117,6 +117,16 @@ def test_module_is_read_without_being_executed(tmp_path: Path) -> None:
     assert load_generated(path).plan == Plan.parse(PLAN)
 
 
+def test_executing_a_module_leaves_nothing_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build is copied file by file."""
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    functions = "def kernel_0(): ...\ndef kernel_1(): ..."
+    load_generated(write(tmp_path / "m.py", PLAN, functions)).functions()
+    assert [path.name for path in tmp_path.iterdir()] == ["m.py"]
+
+
 def test_two_modules_of_one_file_name_stay_apart(tmp_path: Path) -> None:
     functions = "def kernel_0(): return {0}\ndef kernel_1(): return {0} + 1"
     found: list[int] = []
