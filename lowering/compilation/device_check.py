@@ -17,6 +17,7 @@ from cleave.lowering.compilation.accuracy import (
     is_usable,
     relative_error,
 )
+from cleave.lowering.compilation.reference import results_of
 from cleave.lowering.numpy_algebra import evaluate_dims
 from cleave.passes.insert_casts import insert_casts
 
@@ -41,20 +42,16 @@ class DeviceCheck:
 
         self.graph = graph
         self.sizes = sizes
-        rounded = graph.clone()
-        insert_casts(rounded)
         try:
-            self._choose_inputs(rounded)
+            self._choose_inputs()
         except torch.OutOfMemoryError as error:
             raise DoesNotFitError(
                 f"the tensors of @{graph.graph_name} and their reference in float64 do "
                 f"not fit into the memory of the GPU: {str(error).splitlines()[0]}"
             ) from error
 
-    def _choose_inputs(self, rounded: GraphOp) -> None:
+    def _choose_inputs(self) -> None:
         import torch
-
-        from cleave.lowering.compilation.torch_algebra import execute_graph_in_torch
 
         for drawing in DRAWINGS:
             self.drawing = drawing
@@ -63,17 +60,27 @@ class DeviceCheck:
                 _draw(type_, self.sizes, drawing, generator)
                 for type_ in self.graph.input_types
             ]
-            self.exact = execute_graph_in_torch(self.graph, self.inputs, self.sizes)
-            results = execute_graph_in_torch(
-                rounded, self.inputs, self.sizes, "rounded"
-            )
-            results = [result.double() for result in results]
+            self.exact = results_of(torch, self.graph, self._exact)
+            results = results_of(torch, self.graph, self._rounded)
             self.allowed = [
                 allowed_error(self.graph, relative_error(torch, result, reference)[0])
                 for result, reference in zip(results, self.exact, strict=True)
             ]
             if is_usable(torch, self.exact, results):
                 return
+
+    def _exact(self, graph: GraphOp) -> list[torch.Tensor]:
+        from cleave.lowering.compilation.torch_algebra import execute_graph_in_torch
+
+        return execute_graph_in_torch(graph, self.inputs, self.sizes)
+
+    def _rounded(self, graph: GraphOp) -> list[torch.Tensor]:
+        from cleave.lowering.compilation.torch_algebra import execute_graph_in_torch
+
+        rounded = graph.clone()
+        insert_casts(rounded)
+        results = execute_graph_in_torch(rounded, self.inputs, self.sizes, "rounded")
+        return [result.double() for result in results]
 
     def check(self, compiled: CompiledGraph) -> NumericCheck:
         """Run a compiled graph on these inputs and compare each of its results."""

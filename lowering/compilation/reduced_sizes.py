@@ -61,7 +61,7 @@ class GraphSizes:
                 value = binding.get(name)
                 sizes[name] = value if isinstance(value, int) else dynamic
             found = cls(_settled(sizes, derived), free, derived, facts)
-            if all(_holds(fact, found.sizes) for fact in facts):
+            if all(is_true(fact, found.sizes) for fact in facts):
                 return found
         raise NoSizesError(
             f"no sizes are known for the dynamic dims of @{graph.graph_name} "
@@ -88,7 +88,9 @@ class GraphSizes:
                 ]
                 for move in moves:
                     tried = _settled({**sizes, **move}, self.derived)
-                    if all(_holds(fact, tried) for fact in self.facts) and holds(tried):
+                    if all(is_true(fact, tried) for fact in self.facts) and holds(
+                        tried
+                    ):
                         sizes = tried
                         break
         return sizes
@@ -198,7 +200,8 @@ def _binds(fact: Fact) -> bool:
     return fact.relation == "=" and isinstance(fact.rhs, int) and len(fact.names) == 1
 
 
-def _holds(fact: Fact, sizes: Mapping[str, int]) -> bool:
+def is_true(fact: Fact, sizes: Mapping[str, int]) -> bool:
+    """Whether a fact is true of these sizes."""
     lhs, rhs = evaluate(fact.lhs, sizes), evaluate(fact.rhs, sizes)
     match fact.relation:
         case "|":

@@ -28,6 +28,7 @@ from cleave.lowering.compilation.reduced_sizes import (
     reduced_sizes,
     sizes_with_tails,
 )
+from cleave.lowering.compilation.reference import results_of
 from cleave.lowering.numpy_algebra import (
     Array,
     ExecutionError,
@@ -78,8 +79,6 @@ class _Execution:
         for type_ in [*graph.input_types, *graph.output_types]:
             if np.prod(evaluate_dims(type_.dims, sizes)) > MOST_ELEMENTS:
                 raise ExecutionError(f"a tensor of {type_} is too large")
-        rounded = graph.clone()
-        insert_casts(rounded)
         for drawing in DRAWINGS:
             self.drawing = drawing
             self.inputs = [
@@ -87,10 +86,18 @@ class _Execution:
                 for position, type_ in enumerate(graph.input_types)
             ]
             with np.errstate(all="ignore"):
-                self.exact = execute_graph(graph, self.inputs, sizes)
-                self.rounded = execute_graph(rounded, self.inputs, sizes, "rounded")
+                self.exact = results_of(np, graph, self._exact)
+                self.rounded = results_of(np, graph, self._rounded)
             if is_usable(np, self.exact, [each.astype(float) for each in self.rounded]):
                 break
+
+    def _exact(self, graph: GraphOp) -> list[Array]:
+        return execute_graph(graph, self.inputs, self.sizes)
+
+    def _rounded(self, graph: GraphOp) -> list[Array]:
+        rounded = graph.clone()
+        insert_casts(rounded)
+        return execute_graph(rounded, self.inputs, self.sizes, "rounded")
 
     def check(self, plan: PlanOp) -> NumericCheck:
         """A plan for this graph against it."""

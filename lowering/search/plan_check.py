@@ -9,12 +9,14 @@ from math import lcm
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import Call, Dim, evaluate, names_of, terms_of
+from cleave.dialects.fact import Fact
 from cleave.dialects.itgraph.level import Level
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.compilation.accuracy import NumericCheck
 from cleave.lowering.compilation.reduced_sizes import (
     GraphSizes,
     SignedParams,
+    is_true,
     sizes_in_constants,
 )
 from cleave.lowering.compilation.tile_check import check_plan
@@ -43,16 +45,23 @@ def small_sizes(graph: GraphOp, plan: PlanOp) -> dict[str, int]:
     kept = sizes_in_constants(graph)
     return original.shrunk(
         lambda name: () if name in kept else relations.candidates(name),
-        lambda sizes: signed.keep(sizes) and relations.at(sizes) == wanted,
+        lambda sizes: (
+            signed.keep(sizes)
+            and relations.allow(sizes)
+            and relations.at(sizes) == wanted
+        ),
     )
 
 
 @dataclass(frozen=True)
 class Relations:
     """
-    What a plan relies on: for each dim that is divided, whether it has several tiles
-    and whether the last is full.
+    What a plan relies on: its facts, such as that a split count divides a dim, and for
+    each dim that is divided, whether it has several tiles and whether the last is full.
     """
+
+    facts: Sequence[Fact]
+    """Those that say more than the size of one symbol."""
 
     divisions: Sequence[tuple[Dim, Dim]]
     counted: AbstractSet[str]
@@ -69,7 +78,13 @@ class Relations:
         found = dict.fromkeys(pair for dim in bounds for pair in _divisions(dim))
         declared = {*plan.symbol_names}
         pairs = [p for p in found if names_of(p[0]) | names_of(p[1]) <= declared]
-        return cls(pairs, {str(dim) for dim in bounds}, tiles)
+        facts = [fact for fact in plan.facts if len(fact.names) > 1]
+        return cls(facts, pairs, {str(dim) for dim in bounds}, tiles)
+
+    def allow(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the facts hold for these sizes."""
+        values = {**self.tiles, **sizes}
+        return all(is_true(fact, values) for fact in self.facts)
 
     def at(self, sizes: Mapping[str, int]) -> list[tuple[bool, bool]]:
         """What holds for these sizes."""

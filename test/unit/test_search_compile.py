@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
@@ -188,6 +189,34 @@ def test_sizes_that_constants_are_made_of_stay() -> None:
         plans = found_without_search(graph).plans
         ours = next(plan for plan in plans if not plan.is_unfused)
         assert small_sizes(graph, ours.plan)["K"] == size
+
+
+def test_rows_without_keys_are_no_mistake(
+    example_graph: Callable[..., GraphOp],
+) -> None:
+    """As it is written, the graph has NaNs in them; it means 0."""
+    graph = example_graph("attention_causal", H=1, M=320, L=192, D=64)
+    graph = compiling.symbolized(graph)
+    for plan in found_without_search(graph).plans:
+        check = check_on_small_sizes(graph, plan.plan)
+        assert list(check.reasons) == []
+        assert check.sizes["M"] > check.sizes["L"]
+
+
+def test_small_sizes_keep_what_split_counts_divide(
+    example_graph: Callable[..., GraphOp],
+) -> None:
+    graph = compiling.symbolized(
+        example_graph("attention_softmax", H=2, M=1, L=1000, D=128)
+    )
+    found = find_candidates(
+        graph, EFFORTS["normal"], load_hardware("h200"), Ablation(), False, str
+    )
+    split = [plan for plan in found.plans if "s" in plan.plan.symbol_names]
+    assert split
+    for plan in split:
+        check = check_on_small_sizes(graph, plan.plan)
+        assert list(check.reasons) == []
 
 
 # Requests
