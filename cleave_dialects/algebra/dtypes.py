@@ -51,6 +51,15 @@ def element_type_named(name: str) -> Attribute:
     return _BY_NAME[name]
 
 
+def stored_name(element_type: Attribute) -> str:
+    """
+    What TileLang is told that elements in memory are: `int8` for a mask, of which it
+    has no vectors (0.1.15), else as `dtype_name`.
+    """
+    name = dtype_name(element_type)
+    return "int8" if name == "bool" else name
+
+
 def element_bytes(element_type: Attribute) -> int:
     """Bytes of one element in memory (a mask takes one)."""
     name = dtype_name(element_type)

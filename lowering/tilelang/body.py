@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, cast
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i1
 from xdsl.ir import Block, SSAValue
 
 from cleave.dialects.algebra.constants import constant_value
@@ -113,7 +113,7 @@ class Body:
             self._whole_tile(op, operands, target, accumulate=True)
             return
         sources = [operand for operand in op.operands if operand in self.places]
-        if isinstance(op, Copy) or (op.ONLY_ROUNDS and sources):
+        if isinstance(op, Copy) or (_only_rounds(op) and sources):
             source = self.buffer_of(self.unrounded(op.operands[0]))
             target = self.new_buffer(result, memory_of(result) or op.params["memory"])
             self.uses[target.name] = None
@@ -135,14 +135,14 @@ class Body:
         positions = self.positions(cast(TensorType, result.type))
         text = self._expression(op, positions)
         target = self.new_buffer(result, memory)
-        return self.parallel(target, f"{target.at(positions)} = {text}")
+        return self.parallel(target, target.assignment(positions, text))
 
     def unrounded(self, value: SSAValue) -> SSAValue:
         """What a copy reads: it rounds by itself, so a rounding needs no buffer."""
         owner = value.owner
         if value in self.places or not isinstance(owner, Operator):
             return value
-        return self.unrounded(owner.operands[0]) if owner.ONLY_ROUNDS else value
+        return self.unrounded(owner.operands[0]) if _only_rounds(owner) else value
 
     def _whole_tile(
         self, op: Operator, operands: Sequence[Buffer], target: Buffer, accumulate: bool
@@ -192,11 +192,11 @@ class Body:
         if not isinstance(held, Buffer) or not self._is_replaced_by(operand, result):
             text = self.element(operand, positions)
             held = self.new_buffer(result, memory)
-            self.lines += self.parallel(held, f"{held.at(positions)} = {text}")
+            self.lines += self.parallel(held, held.assignment(positions, text))
         self.places[result] = held
         condition = self._condition(op)
         masked = self._expression_on(op, operand, held, positions)
-        statement = self.parallel(held, f"{held.at(positions)} = {masked}")
+        statement = self.parallel(held, held.assignment(positions, masked))
         self.lines += [f"if {condition}:", *indented(statement)]
 
     def _expression_on(
@@ -350,7 +350,7 @@ class Body:
             held = f"{held} * {self.buffer_of(given.rescale).at(positions)}"
         if state.kind != "carry":
             value = combined(state.kind, held, value)
-        self.lines += self.parallel(target, f"{target.at(positions)} = {value}")
+        self.lines += self.parallel(target, target.assignment(positions, value))
 
     # Expressions
 
@@ -380,7 +380,7 @@ class Body:
         owner = value.owner
         if value not in self.places and isinstance(owner, Operator):
             return self._expression(owner, positions)
-        return self.buffer_of(value).at(positions)
+        return self.buffer_of(value).value(positions)
 
     def _number(self, value: SSAValue) -> float | None:
         """The value of what is computed from numbers and sizes alone."""
@@ -447,6 +447,13 @@ class Body:
         variables = ", ".join(VARIABLES[: len(extents)])
         head = f"for {variables} in T.Parallel({', '.join(extents)}):"
         return [head, *indented([unparenthesized(statement)])]
+
+
+def _only_rounds(op: Operator) -> bool:
+    """Whether a copy does what the operator does; to and from masks it does not."""
+    types = (*op.operand_types, op.result_type)
+    is_mask = {type_.element_type == i1 for type_ in types}
+    return op.ONLY_ROUNDS and len(is_mask) == 1
 
 
 def combined(kind: str, held: str, value: str) -> str:

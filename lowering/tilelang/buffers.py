@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
-from cleave.dialects.algebra.dtypes import dtype_name
+from cleave.dialects.algebra.dtypes import stored_name
 from cleave.dialects.dims import Dim, SymbolicDim, floordiv, names_of, terms_of
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.memory import Memory
@@ -77,7 +78,7 @@ class Buffer:
     def allocation(self, spelling: Spelling) -> str:
         shape = spelling.shape(self.dims)
         where = "shared" if self.memory.space == "smem" else "fragment"
-        return f'{self.name} = T.alloc_{where}({shape}, "{dtype_name(self.element)}")'
+        return f'{self.name} = T.alloc_{where}({shape}, "{stored_name(self.element)}")'
 
     def at(self, positions: Sequence[str]) -> str:
         """One element; `positions` has an entry for every dim of the tile."""
@@ -86,6 +87,17 @@ class Buffer:
         else:
             indices = [index.at(positions) for index in self.window.indices]
         return f"{self.name}[{', '.join(indices or ['0'])}]"
+
+    def value(self, positions: Sequence[str]) -> str:
+        """What one element means: a condition where the tile is a mask."""
+        text = self.at(positions)
+        return f"({text} != 0)" if self.element == i1 else text
+
+    def assignment(self, positions: Sequence[str], value: str) -> str:
+        """The statement by which one element gets a value."""
+        if self.element == i1:
+            value = f'T.cast({value}, "{stored_name(i1)}")'
+        return f"{self.at(positions)} = {value}"
 
     def part(self, tmap: TMap, spelling: Spelling, facts: Facts) -> Buffer:
         """

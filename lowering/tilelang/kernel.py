@@ -13,7 +13,7 @@ from typing import cast
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from cleave.dialects.algebra.dtypes import dtype_name
+from cleave.dialects.algebra.dtypes import stored_name
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
@@ -124,7 +124,7 @@ class KernelEmitter:
         dims = [type_.dims[axis] for axis in parameter.axes]
         text = ", ".join(map(self.spelling.dim, dims)) or "1"
         comma = "," if len(dims) <= 1 else ""
-        return f'T.Tensor(({text}{comma}), "{dtype_name(type_.element_type)}")'
+        return f'T.Tensor(({text}{comma}), "{stored_name(type_.element_type)}")'
 
     def _global_tile(self, value: SSAValue, tmap: TMap) -> GlobalTile:
         """A tile of a tensor that the kernel reads or writes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cleave.dialects.algebra.dtypes import dtype_name
+from cleave.dialects.algebra.dtypes import stored_name
 from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
 from cleave.lowering.tilelang.text import Names
 
@@ -28,7 +28,7 @@ class Ring(Buffer):
     def ring_allocation(self, stages: str, spelling: Spelling) -> str:
         """Memory for all stages."""
         shape = ", ".join([stages, *spelling.extents(self.dims)])
-        return f'{self.name} = T.alloc_shared(({shape}), "{dtype_name(self.element)}")'
+        return f'{self.name} = T.alloc_shared(({shape}), "{stored_name(self.element)}")'
 
 
 @dataclass

@@ -74,7 +74,7 @@ class Stores:
         within = self.body.positions(copy.result_type.with_dims(piece.dims))
         whole = [*within[:-1], f"({PART} * {width} + {within[-1]})"]
         text = self.body.element(copy.operands[0], whole)
-        return self.body.parallel(piece, f"{piece.at(within)} = {text}")
+        return self.body.parallel(piece, piece.assignment(within, text))
 
     def _handed_over(
         self, source: str, staging: Buffer, target: GlobalTile
