@@ -60,6 +60,9 @@ class CompiledGraph:
         self._dtypes: tuple[torch.dtype, ...] = tuple(
             getattr(torch, spec.dtype) for spec in plan.tensors.values()
         )
+        self._masks = tuple(
+            i for i, spec in enumerate(plan.tensors.values()) if spec.dtype == "bool"
+        )
         self._parameters = tuple(
             tuple(self._names.index(arg.name) for arg in launch.args)
             for launch in plan.launches
@@ -97,6 +100,9 @@ class CompiledGraph:
             results = [out] if isinstance(out, self._torch.Tensor) else list(out)
             tensors += self._fitting_out(results, binding, tensors)
         tensors += self._temporaries(binding, workspace)
+        for i in self._masks:
+            # The same memory under the dtype that kernels know it by.
+            tensors[i] = tensors[i].view(self._torch.int8)
         with self._device_kept():
             for launch, parameters, views in zip(
                 self._launches, self._parameters, binding.views, strict=True
