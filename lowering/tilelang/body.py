@@ -20,7 +20,7 @@ from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.parts import Contribution, State
 from cleave.dialects.tensor import TensorType
-from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
+from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling, number_text
 from cleave.lowering.tilelang.differences import exponent
 from cleave.lowering.tilelang.text import (
     VARIABLES,
@@ -405,6 +405,8 @@ class Body:
                 and not op.IS_VIEW
             ):
                 text = f'T.cast({text}, "float32")'
+            if element == i1 and op.ONLY_ROUNDS:
+                text = number_text(text)
             if op.ELEMENTWISE and not op.ONLY_ROUNDS:
                 text = grouped(text)
             if isinstance(op, Exp | Exp2) and operand not in self.places:

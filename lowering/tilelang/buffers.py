@@ -96,7 +96,7 @@ class Buffer:
     def assignment(self, positions: Sequence[str], value: str) -> str:
         """The statement by which one element gets a value."""
         if self.element == i1:
-            value = f'T.cast({value}, "{stored_name(i1)}")'
+            value = f'T.cast({number_text(value)}, "{stored_name(i1)}")'
         return f"{self.at(positions)} = {value}"
 
     def part(self, tmap: TMap, spelling: Spelling, facts: Facts) -> Buffer:
@@ -197,6 +197,14 @@ class GlobalTile:
     def moves_in_bulk(self, spelling: Spelling) -> bool:
         """Whether TMA can move it."""
         return moves_in_bulk(self.dims, self.tmap.tile, self.element, spelling.facts)
+
+
+def number_text(condition: str) -> str:
+    """
+    0 or 1, as 32 bits: by a cast to fewer, TileLang 0.1.15 would make vectors of 8 or
+    16 conditions, and has none of more than 4.
+    """
+    return f'T.cast({condition}, "int32")'
 
 
 def _sum_text(start: str, position: str) -> str:
