@@ -34,7 +34,9 @@ _where: Callable[..., Array] = np.where
 
 def dtype_named(name: str) -> np.dtype[Any]:
     """The NumPy dtype of that name; masks in memory are "int8" (`stored_name`)."""
-    return np.dtype(np.int8) if name == "int8" else numpy_dtype(element_type_named(name))
+    return (
+        np.dtype(np.int8) if name == "int8" else numpy_dtype(element_type_named(name))
+    )
 
 
 def poisoned(shape: Sequence[int], dtype: str) -> Array:

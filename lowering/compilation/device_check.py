@@ -10,7 +10,6 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import is_float
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.compilation.accuracy import (
-    DRAWINGS,
     Drawing,
     NumericCheck,
     allowed_error,
@@ -72,7 +71,9 @@ class DeviceCheck:
     def _exact(self, graph: GraphOp) -> list[torch.Tensor]:
         from cleave.lowering.compilation.torch_algebra import execute_graph_in_torch
 
-        return execute_graph_in_torch(graph, self.inputs, self.sizes)
+        results = execute_graph_in_torch(graph, self.inputs, self.sizes)
+        # A mask as numbers: PyTorch subtracts none from another.
+        return [result.double() for result in results]
 
     def _rounded(self, graph: GraphOp) -> list[torch.Tensor]:
         from cleave.lowering.compilation.torch_algebra import execute_graph_in_torch
@@ -112,6 +113,9 @@ def _draw(
     if not is_float(type_.element_type):
         high = 2 if dtype == torch.bool else 8
         drawn = torch.randint(high, shape, generator=generator, device="cuda")
-        return drawn.to(dtype)
+        drawn = drawn.to(dtype)
+        if dtype == torch.bool:
+            drawing.show(drawn)
+        return drawn
     drawn = torch.randn(shape, generator=generator, device="cuda") * drawing.scale
     return (drawn.abs() if drawing.positive else drawn).to(dtype)

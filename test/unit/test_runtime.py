@@ -269,3 +269,27 @@ def test_dynamic_dims_agree_between_arguments() -> None:
         graph(torch.tensor(1.0), torch.zeros(4))
     with pytest.raises(KeyError, match="M"):
         graph.workspace_bytes()
+
+
+def test_kernels_know_masks_as_bytes() -> None:
+    """The host code of a kernel refuses PyTorch's bool; the memory is the same."""
+    masks = plan(
+        [tensor("x", 8, dtype="bool")],
+        [tensor("y", 8, dtype="bool")],
+        [["x", "t"], ["t", "y"]],
+        [tensor("t", 8, dtype="bool")],
+    )
+
+    def invert(source: Tensor, target: Tensor) -> None:
+        assert source.dtype == target.dtype == torch.int8
+        torch.eq(source, 0, out=target.view(torch.bool))
+
+    graph = CompiledGraph(masks, [invert, invert], CPU)
+    x = torch.arange(8) % 3 == 0
+    y = graph(x)
+    assert isinstance(y, Tensor)
+    assert y.dtype == torch.bool
+    assert torch.equal(x, y)
+    out = torch.empty_like(x)
+    assert graph(x, out=out) is out
+    assert torch.equal(x, out)
