@@ -32,7 +32,8 @@ class SymbolizePass(ModulePass):
     Dims are grouped by how operators use them, not by their extents; each group gets a
     symbol, dims of size 1 stay (Table 2). What the symbols stood for stands as facts.
     The attribute `groups` reports which dims of the inputs each symbol replaces. Dims
-    that are symbolic already stay as they are.
+    that are symbolic already stay as they are, and with them the numbers that they are
+    written with: the 2 in `K` split into [2, K floordiv 2].
 
     Before:
         algebra.graph @scores
@@ -84,6 +85,9 @@ class _Symbolization:
 
     def __post_init__(self) -> None:
         self.groups = DimGroups(self.graph)
+        for group in self.groups.products:
+            if not isinstance(self.groups.dim(group), int):
+                self._keep_factors(group)
         names = self._fresh_names()
         for group in range(len(self.groups.members)):
             self._name(group, names)
@@ -91,6 +95,12 @@ class _Symbolization:
     def _fresh_names(self) -> Iterator[str]:
         taken = set(self.graph.symbol_names)
         return (name for n in count() if (name := f"d{n}") not in taken)
+
+    def _keep_factors(self, group: int) -> None:
+        """Keep the numbers that a dim which stays is the product of."""
+        for factor in self.groups.products.get(group, ()):
+            self.symbols[factor] = self.groups.dim(factor)
+            self._keep_factors(factor)
 
     def _name(self, group: int, names: Iterator[str]) -> Dim:
         """The dim of a group; a symbol that is new, or a product of those of others."""

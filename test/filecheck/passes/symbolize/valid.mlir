@@ -60,3 +60,22 @@ algebra.graph @symbolic [M] (%x: !algebra.tensor<[M, 1], f16>)
   %y = algebra.exp %x
   algebra.return %y
 }
+
+// The number that a symbol is written with stays, and so does what equals it.
+// CHECK:      algebra.graph @halves [K, d0] where [2 | K, d0 = 8]
+// CHECK-NEXT:     (%x: !algebra.tensor<[d0, K], f32>, %y: !algebra.tensor<[2 * d0], f32>)
+// CHECK-NEXT:     -> (!algebra.tensor<[1, d0, 1], f32>)
+// CHECK-NEXT:     attributes {groups = {d0 = ["x 0"]}} {
+// CHECK-NEXT:   %a = algebra.split %x dim 1 count 2 : !algebra.tensor<[2, d0, K floordiv 2], f32>
+// CHECK-NEXT:   %b = algebra.reduce_sum %a dim 2 : !algebra.tensor<[2, d0, 1], f32>
+// CHECK-NEXT:   %z = algebra.reshape %y to [2, d0, 1] : !algebra.tensor<[2, d0, 1], f32>
+algebra.graph @halves [K] where [2 | K]
+    (%x: !algebra.tensor<[8, K], f32>, %y: !algebra.tensor<[16], f32>)
+    -> (!algebra.tensor<[1, 8, 1], f32>) {
+  %a = algebra.split %x dim 1 count 2
+  %b = algebra.reduce_sum %a dim 2
+  %z = algebra.reshape %y to [2, 8, 1]
+  %w = algebra.mul %b, %z
+  %c = algebra.reduce_sum %w dim 0
+  algebra.return %c
+}
