@@ -13,24 +13,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cleave.passes.superoptimize.field import (
-    TRIALS,
-    Field,
-    FieldValue,
-    Radicand,
-)
-from cleave.passes.superoptimize.graph import Number, SearchGraph, Source
+from cleave.passes.superoptimize.builder import GraphBuilder
+from cleave.passes.superoptimize.field import TRIALS, Field, FieldValue, Radicand
+from cleave.passes.superoptimize.graph import Node, Number, SearchGraph, Source
+from cleave.passes.superoptimize.modular import Array, P, Q
 from cleave.passes.superoptimize.semantics import Dim, Shape, Undefined
+from cleave.passes.superoptimize.signs import Sign, Signed, Signs
 
 _ATTEMPTS = 8
 _ROUNDS = 100
 _LARGEST = 2000
-"""Elements of inputs up to which it is worth finding out what roots depend on."""
+"""Elements under roots up to which it is worth finding out what roots depend on."""
+_AT_ONCE = 1 << 18
+"""
+Elements of all tensors and samples that are evaluated at once for that. Each takes some
+dozens of bytes while it is computed.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,28 +72,30 @@ class _Sampler:
         self.extents = extents
         self.seed = seed
         self.field = Field(seed, extents.__getitem__)
-        self.shapes: dict[Source, Shape] = {
-            leaf.source: leaf.source_shape
-            for leaf in graph.leaves
-            if not isinstance(leaf.source, Number)
-        }
+        self.under_roots = _under_roots(graph)
 
     def draw(self) -> Sample:
-        tensors = {
-            source: self.field.random(shape) for source, shape in self.shapes.items()
-        }
-        is_square = _joined([r.is_square for r in self._radicands(self.field, tensors)])
-        elements = sum(tensor.p.size // TRIALS for tensor in tensors.values())
+        tensors = self._random(self.graph)
+        self.graph.evaluate(self.field, self._with_numbers(self.field, tensors))
+        below = {s: tensors[s] for s in _shapes(self.under_roots)}
+        radicands, is_square = self._radicands(self.field, below)
+        elements = sum(tensor.p.size // TRIALS for tensor in below.values())
         if not is_square.all() and elements <= _LARGEST:
-            depends = self._dependencies(tensors)
+            depends = self._dependencies(below, radicands)
             for _ in range(_ROUNDS):
-                self._redraw(tensors, depends, is_square)
-                radicands = self._radicands(self.field, tensors)
-                is_square = _joined([r.is_square for r in radicands])
+                self._redraw(below, depends, is_square)
+                _, is_square = self._radicands(self.field, below)
                 if is_square.all():
                     break
+            # What was drawn again may divide by zero elsewhere.
+            tensors |= below
+            self.graph.evaluate(self.field, self._with_numbers(self.field, tensors))
         sources = self._with_numbers(self.field, tensors)
         return Sample(self.field, sources, bool(is_square.all()))
+
+    def _random(self, graph: SearchGraph) -> dict[Source, FieldValue]:
+        shapes = _shapes(graph)
+        return {source: self.field.random(shape) for source, shape in shapes.items()}
 
     def _with_numbers(
         self, field: Field, tensors: Mapping[Source, FieldValue]
@@ -102,33 +108,40 @@ class _Sampler:
 
     def _radicands(
         self, field: Field, tensors: Mapping[Source, FieldValue]
-    ) -> Sequence[Radicand]:
-        field.radicands = []
-        self.graph.evaluate(field, self._with_numbers(field, tensors))
-        radicands, field.radicands = field.radicands, None
-        return radicands
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The elements under roots, [samples, elements], and which are squares."""
+        found: list[Radicand] = []
+        field.radicands = found
+        self.under_roots.evaluate(field, self._with_numbers(field, tensors))
+        field.radicands = None
+        if not found:
+            nothing = np.ones((len(field.trial), 0), dtype=np.int64)
+            return nothing, nothing > 0
+        return _joined([r.p for r in found]), _joined([r.is_square for r in found])
 
-    def _dependencies(self, tensors: Mapping[Source, FieldValue]) -> NDArray[np.bool_]:
+    def _dependencies(
+        self, tensors: Mapping[Source, FieldValue], radicands: Array
+    ) -> NDArray[np.bool_]:
         """
         Which elements of the inputs each element under a root depends on: [elements
-        under roots, elements of inputs]. Found by changing one input element at a time.
+        under roots, elements of inputs]. Found by changing one input element at a time,
+        in as many samples together as `_AT_ONCE` has room for.
         """
         elements = sum(tensor.p.size // TRIALS for tensor in tensors.values())
-        samples = TRIALS * (elements + 1)
-        field = Field(self.seed, self.extents.__getitem__, samples)
-        # Sample i changes element i // TRIALS - 1 of the inputs for trial i % TRIALS.
-        changed: dict[Source, FieldValue] = {}
-        position = np.arange(samples).reshape(-1, 1) // TRIALS
-        start = 1
-        for source, tensor in tensors.items():
-            size = tensor.p.size // TRIALS
-            mask = np.equal(position, np.arange(start, start + size))
-            fresh = field.random(self.shapes[source])
-            changed[source] = _where(mask, fresh, tensor.map(lambda x: x[field.trial]))
-            start += size
-        radicands = _joined([r.p for r in self._radicands(field, changed)])
-        first = radicands[::TRIALS]
-        return (first[1:] != first[0]).T
+        shapes = [
+            *(leaf.source_shape for leaf in self.under_roots.leaves),
+            *self.under_roots.shapes(),
+        ]
+        a_sample = sum(prod(map(self.extents.__getitem__, s)) for s in shapes)
+        samples = max(1, _AT_ONCE // (TRIALS * a_sample)) * TRIALS
+        depends = np.empty((radicands.shape[1], elements), dtype=np.bool_)
+        for start in range(0, elements, samples):
+            field = Field(self.seed, self.extents.__getitem__, samples)
+            changed = _changed(field, tensors, start)
+            different = self._radicands(field, changed)[0] != radicands[field.trial]
+            here = slice(start, start + samples)
+            depends[:, here] = different[: elements - start].T
+        return depends
 
     def _redraw(
         self,
@@ -140,16 +153,74 @@ class _Sampler:
         Draw again what non-squares depend on, but not what squares depend on too, where
         that leaves anything.
         """
-        wrong = (~is_square).astype(np.int64) @ depends > 0
-        right = is_square.astype(np.int64) @ depends > 0
+        wrong = np.stack([depends[~squares].any(axis=0) for squares in is_square])
+        right = np.stack([depends[squares].any(axis=0) for squares in is_square])
         only_wrong = wrong & ~right
         mask = np.where(only_wrong.any(axis=1, keepdims=True), only_wrong, wrong)
         start = 0
-        for source, tensor in tensors.items():
+        for source, fresh in self._random(self.under_roots).items():
+            tensor = tensors[source]
             size = tensor.p.size // TRIALS
-            fresh = self.field.random(self.shapes[source])
             tensors[source] = _where(mask[:, start : start + size], fresh, tensor)
             start += size
+
+
+def _shapes(graph: SearchGraph) -> dict[Source, Shape]:
+    """The sources of a graph that are no numbers, with their shapes."""
+    return {
+        leaf.source: leaf.source_shape
+        for leaf in graph.leaves
+        if not isinstance(leaf.source, Number)
+    }
+
+
+def _under_roots(graph: SearchGraph) -> SearchGraph:
+    """The operators that take roots, and what they need."""
+    first = len(graph.leaves)
+    builder = GraphBuilder()
+    refs = [builder.leaf(leaf) for leaf in graph.leaves]
+    for node in graph.nodes:
+        operands = [refs[v] for v in node.operands]
+        refs.append(builder.node(node.step, operands, node.shapes))
+    return builder.finish(
+        [
+            ref
+            for ref, node in zip(refs[first:], graph.nodes, strict=True)
+            if _takes_root(node)
+        ]
+    )
+
+
+def _takes_root(node: Node) -> bool:
+    """Whether an operator needs an operand that is not negative: logarithms do, too."""
+    signs = Signs(assuming=True)
+    operands = [Signed(Sign.UNKNOWN, n) for n in range(len(node.operands))]
+    node.step.interpret(signs, operands, node.shapes)
+    return any(Sign.NON_NEGATIVE in sign for sign in signs.assumed.values())
+
+
+def _changed(
+    field: Field, tensors: Mapping[Source, FieldValue], start: int
+) -> dict[Source, FieldValue]:
+    """
+    The tensors of each sample's trial, in sample i with another value for element
+    `start + i` of all of them one after the other.
+    """
+    position = start + np.arange(len(field.trial))
+    changed: dict[Source, FieldValue] = {}
+    for source, tensor in tensors.items():
+        size = tensor.p.size // TRIALS
+        value = tensor.map(lambda x: x[field.trial])
+        (samples,) = np.nonzero((position >= 0) & (position < size))
+        here = samples, position[samples]
+        for array, modulus in ((value.p, P), (value.q, Q)):
+            assert array is not None
+            elements = array.reshape(-1, size)
+            # The next residue that is not zero.
+            elements[here] = elements[here] % (modulus - 1) + 1
+        changed[source] = value
+        position -= size
+    return changed
 
 
 def _where(mask: NDArray[np.bool_], a: FieldValue, b: FieldValue) -> FieldValue:
@@ -162,6 +233,4 @@ def _where(mask: NDArray[np.bool_], a: FieldValue, b: FieldValue) -> FieldValue:
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """All elements of every sample side by side: [samples, elements]."""
-    if not arrays:
-        return np.ones((TRIALS, 0), dtype=np.bool_)
     return np.concatenate([x.reshape(len(x), -1) for x in arrays], axis=1)

@@ -1,16 +1,17 @@
 """Arithmetic of fingerprints: exactness of residues, and the laws that they obey."""
 
+import tracemalloc
 from math import isqrt
 
 import numpy as np
 import pytest
 
-from cleave.dialects.algebra.contraction import ReduceSum
+from cleave.dialects.algebra.contraction import Matmul, ReduceSum
 from cleave.dialects.algebra.elementwise import Sqrt, Square
-from cleave.passes.superoptimize import modular
+from cleave.passes.superoptimize import modular, sampling
 from cleave.passes.superoptimize.builder import GraphBuilder
 from cleave.passes.superoptimize.field import TRIALS, Field, FieldValue
-from cleave.passes.superoptimize.graph import Input, Leaf, Step
+from cleave.passes.superoptimize.graph import Input, Leaf, SearchGraph, Step
 from cleave.passes.superoptimize.modular import P, Q
 from cleave.passes.superoptimize.sampling import draw
 from cleave.passes.superoptimize.semantics import Dim, Undefined
@@ -215,9 +216,11 @@ class TestMaximum:
         assert not equal(field.max(a, 1, "k"), field.sum(a, 1, "k"))
 
 
-def test_roots_hold_where_the_sample_is_conditioned():
-    """One radicand a row, so ten of them together with their exponents."""
-    extents: dict[Dim, int] = {1: 1, "m": 5, "k": 3}
+def squares_of_roots() -> SearchGraph:
+    """
+    The square of the root of each row's sum of squares, that sum itself, and a product
+    of the inputs for which roots do not matter.
+    """
     builder = GraphBuilder()
     shape = ("m", "k")
     leaf = builder.leaf(Leaf(Input(0), shape, "f32"))
@@ -225,10 +228,44 @@ def test_roots_hold_where_the_sample_is_conditioned():
     rows = builder.node(Step.of(ReduceSum, {"dim": 1}), [square], [shape])
     root = builder.node(Step.of(Sqrt, {}), [rows], [("m", 1)])
     again = builder.node(Step.of(Square, {}), [root], [("m", 1)])
-    graph = builder.finish([again, rows])
+    other = builder.leaf(Leaf(Input(1), ("k", "n"), "f32"))
+    product = builder.node(Step.of(Matmul, {}), [leaf, other], [shape, ("k", "n")])
+    return builder.finish([again, rows, product])
+
+
+def test_roots_hold_where_the_sample_is_conditioned():
+    """One radicand a row, so ten of them together with their exponents."""
+    extents: dict[Dim, int] = {1: 1, "m": 5, "k": 3, "n": 2}
+    graph = squares_of_roots()
     for seed in range(5):
         sample = draw(graph, extents, seed)
         assert sample.roots_hold
         values = graph.evaluate(sample.field, sample.sources)
-        first, second = (values[output] for output in graph.outputs)
+        first, second, _ = (values[output] for output in graph.outputs)
         assert equal(first, second)
+
+
+def test_what_roots_depend_on_is_found_in_bounded_memory():
+    """One at a time for 990 elements, each time with 9000 sums: that would be 2 GB."""
+    extents: dict[Dim, int] = {1: 1, "m": 90, "k": 11, "n": 90}
+    tracemalloc.start()
+    try:
+        sample = draw(squares_of_roots(), extents, 7)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sample.roots_hold
+    assert peak < 40 << 20
+
+
+@pytest.mark.parametrize("at_once", [1, 300])
+def test_a_sample_does_not_depend_on_how_many_are_evaluated_at_once(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+):
+    extents: dict[Dim, int] = {1: 1, "m": 5, "k": 3, "n": 2}
+    graph = squares_of_roots()
+    before = draw(graph, extents, 1)
+    monkeypatch.setattr(sampling, "_AT_ONCE", at_once)
+    after = draw(graph, extents, 1)
+    assert after.roots_hold
+    assert all(equal(before.sources[s], after.sources[s]) for s in before.sources)
