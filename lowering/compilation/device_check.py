@@ -10,6 +10,7 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import is_float
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.compilation.accuracy import (
+    DRAWINGS,
     Drawing,
     NumericCheck,
     allowed_error,
@@ -113,9 +114,6 @@ def _draw(
     if not is_float(type_.element_type):
         high = 2 if dtype == torch.bool else 8
         drawn = torch.randint(high, shape, generator=generator, device="cuda")
-        drawn = drawn.to(dtype)
-        if dtype == torch.bool:
-            drawing.show(drawn)
-        return drawn
+        return drawn.to(dtype)
     drawn = torch.randn(shape, generator=generator, device="cuda") * drawing.scale
     return (drawn.abs() if drawing.positive else drawn).to(dtype)
