@@ -247,19 +247,29 @@ class SpecializePass(ModulePass):
                 "divide what depends on themselves"
             )
         extent = evaluate(splits[count], sizes)
-        most = extent // max(2, self.least_part)
-        wanted = [
+        dividing = [
             n
-            for n in range(2, min(most, self.most_parts or most) + 1)
+            for n in range(2, extent + 1)
             if (n in self.counts if self.counts else _is_usual(n, extent))
             and (
                 extent % n == 0
                 or (count not in exact and chunk_of(extent, n) is not None)
             )
         ]
+        least, most = max(2, self.least_part), self.most_parts or extent
+        wanted = [n for n in dividing if n <= min(most, extent // least)]
         # A candidate whose parts would be too small is not worth a word.
         if not wanted and (self.least_part <= 2 or is_original(graph)):
-            reason = f"no count divides {splits[count]}, which is {extent}"
+            dim = f"{splits[count]}, which is {extent}"
+            reason = f"no count divides {dim}"
+            if dividing and dividing[0] > most:
+                reason = (
+                    f"{dividing[0]} parts of {dim}, are more than most-parts={most}"
+                )
+            elif dividing:
+                reason = (
+                    f"{dividing[0]} parts of {dim}, have fewer than {least} positions"
+                )
             dropped.append((graph.graph_name, reason))
         for n in wanted:
             further = {**sizes, count: n}
@@ -294,4 +304,4 @@ def _sizes_attribute(sizes: Mapping[str, int]) -> DictionaryAttr:
 
 def _is_usual(count: int, extent: int) -> bool:
     """Whether a count is tried if none are given."""
-    return extent % count == 0 or count & (count - 1) == 0
+    return count < extent and (extent % count == 0 or count & (count - 1) == 0)

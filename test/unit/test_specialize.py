@@ -1,7 +1,7 @@
 """`specialize` keeps what equals its original, at every count of parts, and no more."""
 
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -71,6 +71,37 @@ def test_no_count_leaves_the_graphs_without_splits(
     SpecializePass(sizes="M=8", counts=(5,)).apply(Context(), rowsum)
     assert len(list(graphs_of(rowsum))) == 2
     assert "no count divides K, which is 12" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"counts": (12,)}, "12 parts of K, which is 12, have fewer than 2 positions"),
+        (
+            {"counts": (4, 6), "most_parts": 3},
+            "4 parts of K, which is 12, are more than most-parts=3",
+        ),
+        ({"counts": (24,)}, "no count divides K, which is 12"),
+    ],
+)
+def test_the_limit_that_leaves_no_count_is_named(
+    rowsum: ModuleOp,
+    capsys: pytest.CaptureFixture[str],
+    options: dict[str, Any],
+    reason: str,
+):
+    SpecializePass(sizes="M=8", **options).apply(Context(), rowsum)
+    assert len(list(graphs_of(rowsum))) == 2
+    assert f"graph @rowsum_2 is dropped: {reason}" in capsys.readouterr().err
+
+
+def test_parts_of_an_original_that_are_too_small_are_an_error(parse_ir: ParseIR):
+    (_, parts) = graphs_of(in_parts(parse_ir, 12, RIGHT))
+    parts.attributes.clear()
+    module = ModuleOp([parts.clone()])
+    reason = "2 parts of K, which is 12, have fewer than 8 positions"
+    with pytest.raises(PassFailedException, match=f"graph @parts: {reason}"):
+        SpecializePass(least_part=8).apply(Context(), module)
 
 
 def test_large_tensors_are_tested_smaller(rowsum: ModuleOp):
