@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.utils.exceptions import PassFailedException
 from xdsl.utils.hints import isa
 
+from cleave.dialects.algebra.contraction import ReduceMax
 from cleave.dialects.algebra.elementwise import Silu
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
@@ -133,6 +134,18 @@ def assert_all_equal(original: GraphOp, candidates: Sequence[GraphOp]) -> None:
         results = execute_graph(candidate, inputs, sizes)
         assert relative_difference(results, expected) <= 1e-12
         assert reference.equals(candidate, sizes)
+
+
+@pytest.mark.parametrize("example", ["attention_causal", "attention_softcap"])
+def test_nothing_divides_by_a_sum_that_may_vanish(superoptimized: Load, example: str):
+    """
+    As fingerprints, the exponentials of what is hidden divide by their sum with and
+    without the maximum; without it, nothing says that they are not all zero.
+    """
+    _, *candidates = superoptimized(example, seconds=300.0)
+    assert len(candidates) > 1
+    for candidate in candidates:
+        assert any(isinstance(op, ReduceMax) for op in candidate.operators)
 
 
 @pytest.mark.parametrize("example", ["mha", "rmsnorm_matmul", "mla_decode", "lora"])
