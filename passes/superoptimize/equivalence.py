@@ -16,7 +16,7 @@ import numpy as np
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import evaluate
 from cleave.passes.superoptimize.field import FieldValue
-from cleave.passes.superoptimize.graph import Generated, Number, SearchGraph, Source
+from cleave.passes.superoptimize.graph import Generated, Number, Source
 from cleave.passes.superoptimize.importing import Imported, import_graph
 from cleave.passes.superoptimize.sampling import Sample, draw
 from cleave.passes.superoptimize.semantics import Shape, Undefined
@@ -40,7 +40,7 @@ class Reference:
             _portable(source, extents): value
             for source, value in self.sample.sources.items()
         }
-        self._outputs = _outputs(imported.graph, self.sample, self.sample.sources)
+        self._outputs = imported.graph.results(self.sample.field, self.sample.sources)
 
     @property
     def roots_hold(self) -> bool:
@@ -74,7 +74,7 @@ class Reference:
                         self._sources[key] = self.sample.field.random(shape)
             sources[leaf.source] = self._sources[key]
         try:
-            outputs = _outputs(imported.graph, self.sample, sources)
+            outputs = imported.graph.results(self.sample.field, sources)
         except Undefined:
             return False
         return len(outputs) == len(self._outputs) and all(
@@ -99,10 +99,3 @@ def _portable(source: Source, extents: Mapping[Any, int]) -> object:
 
 def _of(shape: Shape, extents: Mapping[Any, int]) -> tuple[int, ...]:
     return tuple(extents[dim] for dim in shape)
-
-
-def _outputs(
-    graph: SearchGraph, sample: Sample, sources: Mapping[Source, FieldValue]
-) -> list[FieldValue]:
-    values = graph.evaluate(sample.field, sources)
-    return [values[output] for output in graph.outputs]

@@ -172,12 +172,43 @@ class SearchGraph:
         shapes = self.shapes()
         values = [view_leaf(leaf, domain, sources[leaf.source]) for leaf in self.leaves]
         for node in self.nodes:
-            operands = [
-                values[v] if shapes[v] == shape else domain.reshape(values[v], shape)
-                for v, shape in zip(node.operands, node.shapes, strict=True)
-            ]
-            values.append(node.step.interpret(domain, operands, node.shapes))
+            operands = [values[v] for v in node.operands]
+            values.append(_result(node, domain, operands, shapes))
         return values
+
+    def results(self, domain: Domain[V], sources: Mapping[Source, V]) -> list[V]:
+        """The outputs in a domain. Other values are held only as long as needed."""
+        shapes, first = self.shapes(), len(self.leaves)
+        last: dict[int, int] = {}
+        for number, node in enumerate(self.nodes, start=first):
+            last.update(dict.fromkeys(node.operands, number))
+        last.update(dict.fromkeys(self.outputs, len(shapes)))
+        values: dict[int, V] = {}
+
+        def value(number: int) -> V:
+            if number not in values:
+                leaf = self.leaves[number]
+                values[number] = view_leaf(leaf, domain, sources[leaf.source])
+            return values[number]
+
+        for number, node in enumerate(self.nodes, start=first):
+            operands = [value(v) for v in node.operands]
+            values[number] = _result(node, domain, operands, shapes)
+            for v in {number, *node.operands}:
+                if last.get(v, number) == number:
+                    del values[v]
+        return [value(output) for output in self.outputs]
+
+
+def _result(
+    node: Node, domain: Domain[V], operands: Sequence[V], shapes: Sequence[Shape]
+) -> V:
+    """A node's value; `shapes` are those of all values of the graph."""
+    fitting = [
+        value if shapes[v] == shape else domain.reshape(value, shape)
+        for v, value, shape in zip(node.operands, operands, node.shapes, strict=True)
+    ]
+    return node.step.interpret(domain, fitting, node.shapes)
 
 
 def view_leaf(leaf: Leaf, domain: Domain[V], source: V) -> V:

@@ -76,7 +76,7 @@ class _Sampler:
 
     def draw(self) -> Sample:
         tensors = self._random(self.graph)
-        self.graph.evaluate(self.field, self._with_numbers(self.field, tensors))
+        self.graph.results(self.field, self._with_numbers(self.field, tensors))
         below = {s: tensors[s] for s in _shapes(self.under_roots)}
         radicands, is_square = self._radicands(self.field, below)
         elements = sum(tensor.p.size // TRIALS for tensor in below.values())
@@ -89,7 +89,7 @@ class _Sampler:
                     break
             # What was drawn again may divide by zero elsewhere.
             tensors |= below
-            self.graph.evaluate(self.field, self._with_numbers(self.field, tensors))
+            self.graph.results(self.field, self._with_numbers(self.field, tensors))
         sources = self._with_numbers(self.field, tensors)
         return Sample(self.field, sources, bool(is_square.all()))
 
@@ -112,7 +112,7 @@ class _Sampler:
         """The elements under roots, [samples, elements], and which are squares."""
         found: list[Radicand] = []
         field.radicands = found
-        self.under_roots.evaluate(field, self._with_numbers(field, tensors))
+        self.under_roots.results(field, self._with_numbers(field, tensors))
         field.radicands = None
         if not found:
             nothing = np.ones((len(field.trial), 0), dtype=np.int64)
