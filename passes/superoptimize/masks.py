@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isinf, isnan
 
 import numpy as np
@@ -40,52 +40,60 @@ class Moved:
 def move_behind(graph: SearchGraph) -> tuple[SearchGraph, list[Moved]]:
     """Move selections of infinities behind elementwise operators, as far as they go."""
     builder = GraphBuilder()
+    moves = _Moves(builder)
     refs = [builder.leaf(leaf) for leaf in graph.leaves]
-    selections: dict[int, Node] = {}
-    moved: list[Moved] = []
     for node in graph.nodes:
-        node = replace(node, operands=tuple(refs[v] for v in node.operands))
-        places = [place for place, v in enumerate(node.operands) if v in selections]
-        ref = None
+        refs.append(
+            moves.add(replace(node, operands=tuple(refs[v] for v in node.operands)))
+        )
+    return builder.finish([refs[output] for output in graph.outputs]), moves.moved
+
+
+@dataclass
+class _Moves:
+    builder: GraphBuilder
+    selections: dict[int, Node] = field(default_factory=dict[int, Node])
+    """Those of infinities, by their values."""
+    moved: list[Moved] = field(default_factory=list[Moved])
+
+    def add(self, node: Node) -> int:
+        """The value of a node, in which selections stand as far behind as they go."""
+        places = [at for at, v in enumerate(node.operands) if v in self.selections]
         if len(places) == 1 and node.step.operator.ELEMENTWISE:
-            ref = _behind(builder, node, places[0], selections, moved)
-        if ref is None:
-            ref = builder.node(node.step, node.operands, node.shapes)
-            if (other := _unselected(builder, node)) is not None and isinf(other):
-                selections[ref] = node
-        refs.append(ref)
-    return builder.finish([refs[output] for output in graph.outputs]), moved
+            ref = self._behind(node, places[0])
+            if ref is not None:
+                return ref
+        ref = self.builder.node(node.step, node.operands, node.shapes)
+        other = _unselected(self.builder, node)
+        if other is not None and isinf(other):
+            self.selections[ref] = node
+        return ref
 
-
-def _behind(
-    builder: GraphBuilder,
-    node: Node,
-    place: int,
-    selections: dict[int, Node],
-    moved: list[Moved],
-) -> int | None:
-    """The selection behind a node on it; None where the infinity does not decide."""
-    selection = selections[node.operands[place]]
-    mask, selected, _ = selection.operands
-    before = _unselected(builder, selection)
-    assert before is not None
-    after = _result_for(builder, node, place, before)
-    if after is None:
-        return None
-    operands, shapes = list(node.operands), list(node.shapes)
-    operands[place], shapes[place] = selected, builder.shape(selected)
-    inside = builder.node(node.step, operands, shapes)
-    behind = Node(
-        selection.step,
-        (mask, inside, builder.leaf(Leaf(Number(after), (), f32))),
-        (selection.shapes[0], builder.shape(inside), ()),
-    )
-    ref = builder.node(behind.step, behind.operands, behind.shapes)
-    if isinf(after):
-        selections[ref] = behind
-    else:
-        moved.append(Moved(node.step, place, before, after))
-    return ref
+    def _behind(self, node: Node, place: int) -> int | None:
+        """The selection behind a node on it; None where infinity does not decide."""
+        builder = self.builder
+        selection = self.selections[node.operands[place]]
+        mask, selected, _ = selection.operands
+        before = _unselected(builder, selection)
+        assert before is not None
+        after = _result_for(builder, node, place, before)
+        if after is None:
+            return None
+        operands, shapes = list(node.operands), list(node.shapes)
+        operands[place], shapes[place] = selected, builder.shape(selected)
+        # What is selected may be a selection itself, of another mask.
+        inside = self.add(Node(node.step, tuple(operands), tuple(shapes)))
+        behind = Node(
+            selection.step,
+            (mask, inside, builder.leaf(Leaf(Number(after), (), f32))),
+            (selection.shapes[0], builder.shape(inside), ()),
+        )
+        ref = builder.node(behind.step, behind.operands, behind.shapes)
+        if isinf(after):
+            self.selections[ref] = behind
+        else:
+            self.moved.append(Moved(node.step, place, before, after))
+        return ref
 
 
 def move_in_front(graph: SearchGraph, moved: Sequence[Moved]) -> SearchGraph:
