@@ -23,8 +23,9 @@ from cleave.lowering.compilation.tile_check import bind
 from cleave.lowering.gate.executors import Array
 from cleave.lowering.gate.gate import NumericalGate
 from cleave.lowering.numpy_algebra import ExecutionError, execute_graph
+from cleave.lowering.numpy_pieces import execute_pieces
 from cleave.passes.insert_casts import insert_casts
-from cleave.passes.partitioning.piece import Input, piece_of
+from cleave.passes.partitioning.piece import piece_of
 
 REDUCED_SIZE = 64
 """What sizes of reduced dims are cut down to, as far as facts allow it."""
@@ -95,24 +96,9 @@ def _small_sizes(graph: GraphOp) -> dict[str, int]:
 
 
 def _run(graphs: Sequence[GraphOp], inputs: Sequence[Array]) -> list[Array]:
-    """The results of a whole graph from those of its pieces."""
-    outputs: dict[int, Array] = {}
-    computed: list[list[Array]] = []
-    for graph in graphs:
-        piece = piece_of(graph)
-        operands = inputs
-        if piece is not None:
-            operands = [
-                inputs[each.position]
-                if isinstance(each, Input)
-                else computed[each.number][each.result]
-                for each in piece.operands
-            ]
-        with np.errstate(all="ignore"):
-            results = execute_graph(graph, operands, precision="rounded")
-        computed.append(results)
-        places = range(len(results)) if piece is None else piece.results
-        for place, result in zip(places, results, strict=True):
-            if place is not None:
-                outputs[place] = result
-    return [outputs[position] for position in sorted(outputs)]
+    """The results of a whole graph, or of all of its pieces."""
+    with np.errstate(all="ignore"):
+        if piece_of(graphs[0]) is not None:
+            return execute_pieces(graphs, inputs, precision="rounded")
+        (graph,) = graphs
+        return execute_graph(graph, inputs, precision="rounded")
