@@ -30,6 +30,7 @@ from cleave.lowering.tilelang.text import (
     indented,
     unparenthesized,
 )
+from cleave.passes.cost.liveness import is_part_of_reader
 
 Place = Buffer | GlobalTile
 
@@ -95,7 +96,7 @@ class Body:
         if isinstance(held, Buffer):
             self.places[result] = held.reshaped(op.result_type.dims, self.spelling)
             return
-        is_written_in_place = self._is_inline(op) or self._number(result) is not None
+        is_written_in_place = is_part_of_reader(op) or self._number(result) is not None
         if result in self.places or is_written_in_place:
             return
         self._materialize(op)
@@ -353,27 +354,6 @@ class Body:
         self.lines += self.parallel(target, target.assignment(positions, value))
 
     # Expressions
-
-    def _is_inline(self, op: Operator) -> bool:
-        if not op.operands:
-            return True
-        (result,) = op.results
-        if not (op.ELEMENTWISE or op.IS_VIEW) or isinstance(op, Copy):
-            return False
-        if GUARDED in op.attributes:
-            return False
-        if (user := result.get_user_of_unique_use()) is None:
-            return False
-        if user.parent_block() is not self.block:
-            return False
-        if isinstance(user, NextOp):
-            return not op.ONLY_ROUNDS
-        if not isinstance(user, Operator):
-            return False
-        if isinstance(user, Copy):
-            return op.ONLY_ROUNDS
-        same_tile = user.result_type.dims == op.result_type.dims
-        return same_tile and user.ELEMENTWISE and not user.REPEATS_OPERAND
 
     def element(self, value: SSAValue, positions: Sequence[str]) -> str:
         """One element of a value, computed in place if it has no buffer."""

@@ -28,7 +28,12 @@ from cleave.passes.cost.closed_forms import (
     product,
 )
 from cleave.passes.cost.columns import summed_by_columns
-from cleave.passes.cost.liveness import is_number, register_points, shared_buffers
+from cleave.passes.cost.liveness import (
+    given_state,
+    is_number,
+    register_points,
+    shared_buffers,
+)
 from cleave.passes.cost.transfers import Extents, GlobalView, transfer
 
 GUARDED_INSTRUCTIONS = 3
@@ -219,12 +224,9 @@ class _Work:
             )
 
     def _is_summed_by_columns(self, op: Operator) -> bool:
-        user = op.results[0].get_user_of_unique_use()
-        if not isinstance(user, NextOp):
+        if (given := given_state(op)) is None:
             return False
-        loop = cast(LoopOp, user.parent_op())
-        index = list(user.values).index(op.results[0])
-        return summed_by_columns(loop, index, self.source.resolved) is op
+        return summed_by_columns(*given, self.source.resolved) is op
 
     def _add_copy(self, op: Copy) -> None:
         self.shared.append(self.source.elements(op.results[0]) * _width(op.results[0]))

@@ -49,12 +49,16 @@ def is_written_in_place(op: Operator) -> bool:
     Whether the emission makes an operator a part of its reader's expression, so that
     its result never is a tile.
     """
-    (result,) = op.results
-    if not op.operands or is_number(result):
+    return is_number(op.results[0]) or is_part_of_reader(op)
+
+
+def is_part_of_reader(op: Operator) -> bool:
+    """Whether a result that need not be a number is written where it is read."""
+    if not op.operands:
         return True
     if not (op.ELEMENTWISE or op.IS_VIEW) or isinstance(op, Copy):
         return False
-    user = result.get_user_of_unique_use()
+    user = op.results[0].get_user_of_unique_use()
     if user is None or GUARDED in op.attributes:
         return False
     if user.parent_block() is not op.parent_block():
@@ -264,13 +268,19 @@ def _reads(op: Operation) -> Iterable[SSAValue]:
             yield value
 
 
+def given_state(op: Operator) -> tuple[LoopOp, int] | None:
+    """The loop and the number of its state that alone is given an operator's result."""
+    user = op.results[0].get_user_of_unique_use()
+    if not isinstance(user, NextOp):
+        return None
+    return cast(LoopOp, user.parent_op()), list(user.values).index(op.results[0])
+
+
 def _accumulates(op: Operator) -> bool:
     """Whether a reduction adds to a loop's state, so that its result is no new tile."""
-    user = op.results[0].get_user_of_unique_use()
-    if op.REDUCTION is None or not isinstance(user, NextOp):
+    if op.REDUCTION is None or (given := given_state(op)) is None:
         return False
-    loop = cast(LoopOp, user.parent_op())
-    index = list(user.values).index(op.results[0])
+    loop, index = given
     return loop.states[index].kind == op.REDUCTION
 
 
