@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from cleave.lowering.search.report import SearchReport
+from cleave.tools.check_line import check_line
 from cleave.tools.kernel_line import kernel_line
 from cleave.tools.search_report import search_lines
 
 if TYPE_CHECKING:
-    from cleave.lowering.compilation.accuracy import NumericCheck
     from cleave.lowering.compilation.report import Report
 
 WORD = 10
@@ -51,7 +51,11 @@ def report_lines(report: Report) -> Iterator[tuple[str, str]]:
         yield "kernel", kernel_line(kernel)
     for fault in report.faults:
         yield "fault", fault
-    yield "checked", _check(report.check)
+    check = report.check
+    checked = check_line(
+        check.method, check.sizes, check.max_error, check.max_allowed, check.drawing
+    )
+    yield "checked", checked
     if report.measured_ms is not None:
         yield "measured", f"{report.measured_ms:.4f} ms"
     else:
@@ -59,16 +63,3 @@ def report_lines(report: Report) -> Iterator[tuple[str, str]]:
     for note in report.notes:
         yield "note", note
     yield "took", ", ".join(f"{n} {s:.1f} s" for n, s in report.seconds.items())
-
-
-def _check(check: NumericCheck) -> str:
-    how = {
-        "numpy-tiles": "in NumPy, tile by tile (not on a GPU)",
-        "device": "on the GPU",
-    }[check.method]
-    sizes = ", ".join(f"{name} = {size}" for name, size in check.sizes.items())
-    on = f" with {sizes}" if sizes else ""
-    return (
-        f"{how}{on}, inputs {check.drawing}: relative error {check.max_error:.2g} "
-        f"to float64, allowed {check.max_allowed:.2g}"
-    )

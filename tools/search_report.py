@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from cleave.dialects.wording import counted
 from cleave.lowering.search.report import SearchReport
+from cleave.tools.check_line import check_line
 from cleave.tools.kernel_line import kernel_line
 
 SHOWN = 5
@@ -28,7 +29,10 @@ def search_lines(report: SearchReport) -> Iterator[tuple[str, str]]:
     yield from _under("chosen", report.chosen)
     yield from _under("kernel", map(kernel_line, report.kernels))
     yield from _under("fault", report.faults)
-    yield "checked", _check(report)
+    checked = check_line(
+        report.checked, report.checked_sizes, report.max_error, report.allowed_error
+    )
+    yield "checked", checked
     yield from _times(report)
     rejected = Counter(trial.reason for trial in report.trials if trial.reason)
     reasons = [
@@ -68,16 +72,3 @@ def _times(report: SearchReport) -> Iterator[tuple[str, str]]:
         time, how = (measured, "") if measured else (report.predicted_ms, " predicted")
         part = f", {report.floor_ms / time:.0%} of it{how}" if time else ""
         yield "floor", f"{report.floor_ms:.4f} ms{part}"
-
-
-def _check(report: SearchReport) -> str:
-    how = {
-        "numpy-tiles": "in NumPy, tile by tile (not on a GPU)",
-        "device": "on the GPU",
-    }[report.checked]
-    sizes = ", ".join(f"{name} = {size}" for name, size in report.checked_sizes.items())
-    on = f" with {sizes}" if sizes else ""
-    return (
-        f"{how}{on}: relative error {report.max_error:.2g} to float64, "
-        f"allowed {report.allowed_error:.2g}"
-    )
