@@ -13,8 +13,6 @@ user gets, which may call a library for matmuls that stand alone.
 
 from __future__ import annotations
 
-import argparse
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -29,7 +27,7 @@ from bench.entry import Entry
 from bench.foundations import build, measure_all
 from bench.machine import machine, write_json
 from bench.shapes import Row
-from bench.subgraphs import Searched, all_rows, search
+from bench.subgraphs import Searched, parser_of, rows_with, search
 from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.search.effort import Ablation
 
@@ -131,19 +129,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 if each row has a plan of the whole Cleave, 1 otherwise."""
     import torch
 
-    parser = argparse.ArgumentParser(prog="python -m bench.ablations")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE.json")
-    parser.add_argument("--only", default="", help="rows whose title has this")
-    parser.add_argument("--plans", type=int, default=3, help="plans of each search")
-    parser.add_argument("--hardware", default="h200", help="what to build for")
-    parser.add_argument("--repeats", type=int, default=20, help="samples of each plan")
-    parser.add_argument("--workers", type=int, help="processes that search and build")
-    options = parser.parse_args(arguments)
+    options = parser_of("bench.ablations", plans=3, repeats=20).parse_args(arguments)
 
     hardware = load_hardware(options.hardware)
     result = machine("bench.ablations")
-    titles = [row for row in all_rows() if re.search(options.only, row.title)]
-    tasks = [(row, name) for row in titles for name in VARIANTS]
+    tasks = [(row, name) for row in rows_with(options.only) for name in VARIANTS]
     with tempfile.TemporaryDirectory(prefix="cleave-bench-") as scratch:
         folder = Path(scratch)
         searching = partial(task, folder=folder, hardware=hardware, plans=options.plans)

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.graph_text import with_sizes
 from bench.machine import machine, write_json
 
 ROOT = Path(__file__).parents[1]
@@ -43,9 +44,7 @@ class Case:
     def text(self) -> str:
         """The graph, its facts replaced by the sizes."""
         source = (ROOT / self.file).read_text(encoding="utf-8")
-        facts = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
-        bare = re.sub(r" *where \[[^]]*\]\n?", "\n", source)
-        return re.sub(r"(algebra\.graph @\w+ \[[^]]*\])", rf"\1 where [{facts}]", bare)
+        return with_sizes(source, self.sizes)
 
 
 def _sizes(text: str) -> dict[str, int]:

@@ -28,6 +28,7 @@ from typing import Any
 
 from bench.entry import Entry
 from bench.foundations import build, measure_all
+from bench.graph_text import with_sizes
 from bench.machine import machine, write_json
 from bench.shapes import Row, decode_rows, prefill_rows
 from cleave.dialects.algebra.graph import GraphOp
@@ -39,7 +40,6 @@ from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.tools.graph_file import parse_graph
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-FACTS = re.compile(r"where \[[^]]*\]")
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,8 @@ def all_rows() -> list[Row]:
 
 def graph_of(row: Row) -> GraphOp:
     """The graph of a row, its sizes bound."""
-    sizes = ", ".join(f"{name} = {size}" for name, size in row.sizes.items())
     text = (EXAMPLES / f"{row.subgraph}.mlir").read_text(encoding="utf-8")
-    return parse_graph(FACTS.sub(f"where [{sizes}]", text).encode(), row.title)
+    return parse_graph(with_sizes(text, row.sizes).encode(), row.title)
 
 
 def search(
@@ -154,22 +153,35 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return ranks
 
 
+def parser_of(module: str, plans: int, repeats: int) -> argparse.ArgumentParser:
+    """What a benchmark of rows is told, with its defaults."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.json")
+    parser.add_argument("--only", default="", help="rows whose title has this")
+    parser.add_argument("--plans", type=int, default=plans, help="plans of each search")
+    parser.add_argument("--hardware", default="h200", help="what to build for")
+    parser.add_argument(
+        "--repeats", type=int, default=repeats, help="samples a contender"
+    )
+    parser.add_argument("--workers", type=int, help="processes that search and build")
+    return parser
+
+
+def rows_with(title: str) -> list[Row]:
+    """The rows in whose title this regular expression is found."""
+    return [row for row in all_rows() if re.search(title, row.title)]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 if each row has a plan that is right, 1 otherwise."""
     import torch
 
-    parser = argparse.ArgumentParser(prog="python -m bench.subgraphs")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE.json")
-    parser.add_argument("--only", default="", help="rows whose title has this")
-    parser.add_argument("--plans", type=int, default=EFFORTS["normal"].plans)
-    parser.add_argument("--hardware", default="h200", help="what to build for")
-    parser.add_argument("--repeats", type=int, default=40, help="samples a contender")
-    parser.add_argument("--workers", type=int, help="processes that search and build")
+    parser = parser_of("bench.subgraphs", EFFORTS["normal"].plans, repeats=40)
     options = parser.parse_args(arguments)
 
     hardware = load_hardware(options.hardware)
     result = machine("bench.subgraphs")
-    rows = [row for row in all_rows() if re.search(options.only, row.title)]
+    rows = rows_with(options.only)
     with tempfile.TemporaryDirectory(prefix="cleave-bench-") as name:
         folder = Path(name)
         task = partial(search, folder=folder, hardware=hardware, plans=options.plans)
