@@ -34,6 +34,7 @@ from cleave.lowering.compilation.default_configurations import Choice
 from cleave.lowering.compilation.device import (
     Device,
     NoDeviceError,
+    hardware_of,
     visible_device,
 )
 from cleave.lowering.compilation.device_worker import CandidateError, DeviceWorker
@@ -49,7 +50,6 @@ from cleave.lowering.compilation.report import Rejection, Report
 from cleave.lowering.compilation.supported import require_supported
 from cleave.lowering.compilation.tile_check import check_tiles
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
-from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.toolchain import (
     find_nvcc,
@@ -58,8 +58,6 @@ from cleave.lowering.toolchain import (
 )
 from cleave.lowering.versions import versions
 
-WITHOUT_DEVICE = "h200"
-"""The hardware that is compiled for where there is none."""
 MOST_BUILDS = 4
 """How many configurations are built before the best of them is taken as it is."""
 REPEATS = 40
@@ -123,9 +121,7 @@ class _Compilation:
         if self.device is not None and find_nvcc() is None:
             self.cannot_run = "there is a GPU, but no nvcc to build a kernel with"
         self._require_gpu()
-        self.hardware: Hardware = (
-            self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
-        )
+        self.hardware = hardware_of(self.device)
         require_supported(graph, self.hardware)
         try:
             with self._timed("schedule"):

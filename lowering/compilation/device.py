@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cleave.lowering.driver import DriverError, visible_gpu
-from cleave.lowering.hardware import Hardware, HardwareError, hardware_of_capability
+from cleave.lowering.hardware import (
+    Hardware,
+    HardwareError,
+    hardware_of_capability,
+    load_hardware,
+)
+
+WITHOUT_DEVICE = "h200"
+"""The hardware that is compiled for where there is none."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,11 @@ def visible_device() -> Device:
         return Device(gpu.number, gpu.name, hardware_of_capability(gpu.capability))
     except (DriverError, HardwareError) as error:
         raise NoDeviceError(str(error)) from error
+
+
+def hardware_of(device: Device | None) -> Hardware:
+    """What is compiled for on this machine."""
+    return load_hardware(WITHOUT_DEVICE) if device is None else device.hardware
 
 
 def require_torch() -> None:

@@ -25,11 +25,11 @@ from cleave.lowering.compilation.compiled import Compiled
 from cleave.lowering.compilation.device import (
     Device,
     NoDeviceError,
+    hardware_of,
     visible_device,
 )
 from cleave.lowering.compilation.supported import require_supported
 from cleave.lowering.compilation.wanted import CompilationError
-from cleave.lowering.hardware import Hardware, load_hardware
 from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
 from cleave.lowering.search.effort import DEFAULT_EFFORT, EFFORTS, Ablation
 from cleave.lowering.search.folder import clear_folder, copy_files, write_folder
@@ -37,9 +37,6 @@ from cleave.lowering.search.report import SearchReport
 from cleave.lowering.toolchain import find_nvcc, nvcc_version, tilelang_is_installed
 from cleave.lowering.versions import versions
 from cleave.passes.symbolize import SymbolizePass
-
-WITHOUT_DEVICE = "h200"
-"""The hardware that is compiled for where there is none."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +97,7 @@ class _SearchCompilation:
                 "there is no nvcc, which the search builds its candidates with; "
                 "set CUDA_HOME, or state tile sizes to get the CUDA text of one kernel"
             )
-        self.hardware: Hardware = (
-            self.device.hardware if self.device else load_hardware(WITHOUT_DEVICE)
-        )
+        self.hardware = hardware_of(self.device)
         require_supported(graph, self.hardware)
         self.graph = symbolized(graph)
         self.input_text = f"{graph}\n"
