@@ -105,8 +105,10 @@ class GeneratedModule:
         # An earlier file of this name may still be in the cache that `inspect` reads.
         linecache.checkcache(str(self.path))
         try:
-            # Not imported, which would leave bytecode beside it.
-            exec(compile(self.text, self.path, "exec"), vars(module))
+            # Not imported, which would leave bytecode beside it. This file's `from
+            # __future__` is not for it: TileLang finds sizes in annotations by value.
+            code = compile(self.text, self.path, "exec", dont_inherit=True)
+            exec(code, vars(module))
         except Exception as error:
             raise GeneratedModuleError(
                 f"{self.path}: {type(error).__name__}: {error}"

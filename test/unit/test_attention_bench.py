@@ -14,9 +14,11 @@ from bench.attention_cases import AttentionCase, AttentionKernel, cases
 from bench.attention_check import Checked
 from bench.attention_reference import eager, exact
 from bench.attention_safety import summary
-from bench.attention_sweep import checked_rows, kernels_of, write
+from bench.attention_sweep import build, checked_rows, kernels_of, write
 from bench.attention_variants import Candidate, candidates
 from cleave.lowering.gate.rule import Judgement
+from cleave.lowering.hardware import load_hardware
+from cleave.lowering.toolchain import find_nvcc
 
 SOFTCAP = AttentionKernel("f16", "softcap", 8, 8)
 
@@ -31,6 +33,16 @@ def test_each_kernel_is_built_for_all_sizes_and_for_those_of_one_case():
     assert len(sizes) == 28
     numbers = [n for kernel in kernels if not kernel.is_bound for n, _ in kernel.cases]
     assert numbers == list(range(1960))
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+def test_a_kernel_with_open_lengths_becomes_machine_code(tmp_path: Path):
+    pytest.importorskip("tilelang")
+    (open_lengths, *_) = kernels_of(cases())
+    assert not open_lengths.is_bound
+    build([open_lengths], tmp_path, load_hardware("h200"), None)
+    assert open_lengths.reasons == []
+    assert open_lengths.plan is not None
 
 
 def test_a_kernel_that_was_not_built_has_no_right_case():

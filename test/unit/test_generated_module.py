@@ -127,6 +127,19 @@ def test_executing_a_module_leaves_nothing_beside_it(
     assert [path.name for path in tmp_path.iterdir()] == ["m.py"]
 
 
+def test_annotations_of_a_module_are_values(tmp_path: Path) -> None:
+    """TileLang takes sizes of parameters from there; nothing else may name them."""
+    functions = """
+def kernel_0():
+    size = 3
+    def kernel(x: size): ...
+    return kernel
+def kernel_1(): ...
+"""
+    kernels = load_generated(write(tmp_path / "m.py", PLAN, functions)).functions()
+    assert kernels["kernel_0"]().__annotations__ == {"x": 3}
+
+
 def test_two_modules_of_one_file_name_stay_apart(tmp_path: Path) -> None:
     functions = "def kernel_0(): return {0}\ndef kernel_1(): return {0} + 1"
     found: list[int] = []
