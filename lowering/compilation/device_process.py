@@ -70,6 +70,8 @@ class TorchGpu:
     def measure(
         self, folders: Mapping[str, Path], repeats: int, note: Note
     ) -> dict[str, float]:
+        import torch
+
         from cleave.lowering.timing import time_alternating
 
         inputs = self._device_check.inputs
@@ -77,6 +79,8 @@ class TorchGpu:
 
         def bound(name: str, runnable: CompiledGraph) -> Callable[[], object]:
             out = runnable(*inputs)
+            # A fault shows here, and not when another plan has been noted.
+            torch.cuda.synchronize()
 
             def call() -> object:
                 # The GPU still waits: a note takes no time that is measured.
