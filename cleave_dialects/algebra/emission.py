@@ -1,4 +1,4 @@
-"""Scaling of TileLang expressions, by which exponentials keep to one multiply-add."""
+"""Scaling of TileLang expressions, by which constants are multiplied only once."""
 
 from __future__ import annotations
 
@@ -13,34 +13,18 @@ def exp2(argument: str, scale: float = 1.0) -> str:
     return f"exp2({scaled(argument, scale)})"
 
 
-class Terms(str):
-    """
-    The text of a difference whose terms may be multiplied one by one.
-
-    Where they are equal, `a * c - b * c` need not be 0: of a multiply-add, one product
-    is rounded and the other is not. The error has the size of the terms' last place,
-    which is nothing to the exponent of a score, and everything if both are -1e30.
-    """
-
-    __slots__ = ()
-
-
 def scaled(text: str, factor: float) -> str:
     """
     An expression times a number, the number folded into what is there.
 
-    `(s * 0.125 - m) * 1.44` becomes `s * 0.18 - m * 1.44` if the text is `Terms`: one
-    multiply-add an element, since the row's `m * 1.44` is computed once.
+    `(s - m) * 0.125` becomes `(s - m) * 0.18`; differences are not multiplied term by
+    term, since `a * c - b * c` need not be 0 where a and b are equal: of a multiply-add
+    one product is rounded and the other is not.
     """
     if factor == 1.0:
         return text
     node = ast.parse(text, mode="eval").body
-    if isinstance(text, Terms) and isinstance(node, ast.BinOp):
-        terms = _scaled(node.left, factor), _scaled(node.right, factor)
-        tree = ast.BinOp(terms[0], node.op, terms[1])
-    else:
-        tree = _scaled(node, factor)
-    return ast.unparse(tree).replace("'", '"')
+    return ast.unparse(_scaled(node, factor)).replace("'", '"')
 
 
 def _scaled(node: ast.expr, factor: float) -> ast.expr:

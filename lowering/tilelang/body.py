@@ -390,7 +390,7 @@ class Body:
             if op.ELEMENTWISE and not op.ONLY_ROUNDS:
                 text = grouped(text)
             if isinstance(op, Exp | Exp2) and operand not in self.places:
-                text = exponent(text, operand, self.spelling.facts)
+                text = exponent(text, operand)
             args.append(text)
         if op.IS_VIEW:
             return args[0]

@@ -10,39 +10,23 @@ of a level, with tiles as well as with tensors.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 
 from xdsl.ir import Operation, SSAValue
 
 from cleave.dialects.algebra.operator import Operator
 from cleave.passes.exponents.degree import Degree, Obstacle
 from cleave.passes.exponents.degrees import Degrees
-from cleave.passes.exponents.factors import LN2, ONE, Powers
 from cleave.passes.exponents.forms import Form
 from cleave.passes.exponents.propagation import Propagation, dims_of, places_of
-
-_LN2 = Powers.of({LN2: 1})
 
 
 class Inhomogeneous(Exception):
     """A value that moves with a reference, but not by a power; the message says why."""
 
 
-@dataclass(frozen=True)
-class Rescale:
-    """
-    By what a value is multiplied when the reference moves from `old` to `new`:
-    `exp(degree * (old - new))`, or `exp2` of it if `binary`.
-    """
-
-    degree: Fraction
-    binary: bool = False
-
-
 def rescales(
     ops: Sequence[Operator], reference: SSAValue, block: Iterable[Operation]
-) -> dict[Operator, Rescale]:
+) -> dict[Operator, Form]:
     """
     By what the results of some operators are rescaled when a reference moves.
 
@@ -50,11 +34,14 @@ def rescales(
         ops: operators among `block`, usually reductions over the dim of the reference.
         reference: the value that moves.
         block: operations in order; values from elsewhere do not move.
+    Returns:
+        For each operator a form in the reference, times scalars of the block. The
+        result is multiplied by the exponential of what the form is for `old - new`.
     Raises:
         Inhomogeneous: a result cannot be brought up to date by a factor.
     """
     moves = degrees_with(reference, block)
-    found: dict[Operator, Rescale] = {}
+    found: dict[Operator, Form] = {}
     for op in ops:
         degree = moves[op.results[0]]
         if isinstance(degree, str):
@@ -108,19 +95,16 @@ def _result(
         return Degree(op.result_type.dims)
 
 
-def _rescale(op: Operator, scale: Form, rank: int) -> Rescale:
-    """The factor for a result that is scaled by a multiple of a reference."""
-    if not scale:
-        return Rescale(Fraction(0))
-    if len(scale.terms) == 1:
-        ((term, coefficient),) = scale
+def _rescale(op: Operator, scale: Form, rank: int) -> Form:
+    """The form for a result that is scaled by a multiple of a reference."""
+    for term, _ in scale:
         if not term.shift.is_aligned(rank):
             raise Inhomogeneous(
                 f"'{op.name}' op: its result has the dims of the reference elsewhere"
             )
-        if term.powers in (ONE, _LN2):
-            return Rescale(-coefficient, term.powers == _LN2)
-    raise Inhomogeneous(
-        f"'{op.name}' op: its result is scaled by a multiple of the reference that is "
-        "no number"
-    )
+        if any(base.places for base, _ in term.powers.items):
+            raise Inhomogeneous(
+                f"'{op.name}' op: its result is scaled by a multiple of the reference "
+                "that is no scalar"
+            )
+    return -scale

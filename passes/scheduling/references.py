@@ -10,20 +10,22 @@ What is left of a reference is a maximum, of the tile or of all that is reduced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import log
+from typing import cast
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, Operation, SSAValue
 
 from cleave.dialects.algebra.contraction import LOWEST, ReduceMax
-from cleave.dialects.algebra.elementwise import Add, Exp, Exp2, Max, Mul, Sub
+from cleave.dialects.algebra.elementwise import Max, Sub
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.tensor import TensorType
-from cleave.passes.exponents.references import Inhomogeneous, Rescale, rescales
+from cleave.passes.exponents.builder import GraphBuilder
+from cleave.passes.exponents.forms import ZERO, Form
+from cleave.passes.exponents.references import Inhomogeneous, rescales
 from cleave.passes.scheduling.waves import IterableReduction
 
 
@@ -32,7 +34,7 @@ class RunningReference:
     """A reference that a loop carries, and by what it rescales the reductions."""
 
     op: Operator
-    rescales: Mapping[Operator, Rescale]
+    rescales: Mapping[Operator, Form]
 
 
 def running_references(
@@ -131,45 +133,20 @@ def factors(
     values they `held` to those `given`: one factor for all that it is the same for.
     Those of degree 0 have none.
     """
-    made: dict[tuple[Rescale, ...], SSAValue] = {}
+    builder = GraphBuilder(body)
+    moves: dict[SSAValue, tuple[SSAValue, SSAValue]] = {
+        reference.op.results[0]: (held[reference.op], given[reference.op])
+        for reference in references
+    }
+
+    def moved(tensor: Hashable) -> SSAValue:
+        """How a reference has moved, or a scalar that does not."""
+        value = cast(SSAValue, tensor)
+        return builder.add(Sub, *moves[value]) if value in moves else value
+
     found: dict[Operator, SSAValue] = {}
     for op in members:
-        moved_by = tuple(reference.rescales[op] for reference in references)
-        moves = [
-            (held[reference.op], given[reference.op], rescale)
-            for reference, rescale in zip(references, moved_by, strict=True)
-            if rescale.degree
-        ]
-        if moves:
-            if moved_by not in made:
-                made[moved_by] = _factor(moves, body)
-            found[op] = made[moved_by]
+        form = sum((reference.rescales[op] for reference in references), ZERO)
+        if form:
+            found[op] = builder.exp(form, moved, name="rescale")
     return found
-
-
-def _factor(
-    moves: Sequence[tuple[SSAValue, SSAValue, Rescale]], body: Block
-) -> SSAValue:
-    """The power with the sum of `degree * (old - new)`, of 2 if all are."""
-
-    def add(op: Operator) -> SSAValue:
-        body.add_op(op)
-        return op.results[0]
-
-    binary = all(rescale.binary for _, _, rescale in moves)
-    terms: list[SSAValue] = []
-    for old, new, rescale in moves:
-        moved = add(Sub(old, new))
-        degree = float(rescale.degree)
-        if rescale.binary and not binary:
-            degree *= log(2)
-        if degree != 1:
-            scalar = TensorType([], f32)
-            moved = add(Mul(moved, add(Constant(result_type=scalar, value=degree))))
-        terms.append(moved)
-    exponent = terms[0]
-    for term in terms[1:]:
-        exponent = add(Add(exponent, term))
-    factor = add(Exp2(exponent) if binary else Exp(exponent))
-    factor.name_hint = "rescale"
-    return factor

@@ -24,7 +24,13 @@ from bench.attention_cases import (  # noqa: E402
     Mask,
     cases,
 )
-from bench.attention_check import check, families_of, inputs_of  # noqa: E402
+from bench.attention_check import (  # noqa: E402
+    ALWAYS,
+    IN_TURN,
+    check,
+    families_of,
+    inputs_of,
+)
 from bench.attention_properties import (  # noqa: E402
     hidden_keys_matter,
     masked_keys_matter,
@@ -92,8 +98,8 @@ def test_attention_is_right(number: int, case: AttentionCase, run_of: RunOf) -> 
     assert all(run.repeatable)
 
 
-def drawn(case: AttentionCase) -> list[Tensor]:
-    return inputs_of(case, ["amplitude 3"], DEVICE)["amplitude 3"]
+def drawn(case: AttentionCase, family: str = "amplitude 3") -> list[Tensor]:
+    return inputs_of(case, [family], DEVICE)[family]
 
 
 def case_of(
@@ -122,11 +128,12 @@ def test_a_key_hidden_by_a_bias_changes_nothing(
 
 
 @pytest.mark.parametrize("kernel", ONE_KEY, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("family", [*ALWAYS, *IN_TURN])
 def test_one_visible_key_gives_its_value(
-    kernel: AttentionKernel, run_of: RunOf
+    kernel: AttentionKernel, family: str, run_of: RunOf
 ) -> None:
     case = AttentionCase(kernel, "GQA 32:8", 301, 403)
-    assert not one_key_is_its_value(case, run_of(case), drawn(case))
+    assert not one_key_is_its_value(case, run_of(case), drawn(case, family))
 
 
 @pytest.mark.parametrize("mask", ["causal", "window"])

@@ -35,6 +35,8 @@ from bench.attention_cases import (
     kernels,
 )
 from bench.attention_check import (
+    ALWAYS,
+    IN_TURN,
     check,
     families_of,
     inputs_of,
@@ -189,8 +191,10 @@ def test_every_kernel_is_scheduled_with_open_lengths(kernel: AttentionKernel):
 ################################################################################
 
 
-def random_inputs(case: AttentionCase, seed: int = 0) -> list[torch.Tensor]:
-    return inputs_of(case, ["amplitude 3"], CPU, seed)["amplitude 3"]
+def random_inputs(
+    case: AttentionCase, seed: int = 0, family: str = "amplitude 3"
+) -> list[torch.Tensor]:
+    return inputs_of(case, [family], CPU, seed)[family]
 
 
 def small_case(
@@ -221,9 +225,11 @@ def test_a_key_hidden_by_a_bias_changes_nothing():
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
-def test_one_visible_key_gives_its_value(element: Element):
+@pytest.mark.parametrize("family", [*ALWAYS, *IN_TURN])
+def test_one_visible_key_gives_its_value(element: Element, family: str):
     case = small_case(element, "window", "GQA 32:8", (37, 53), window=1)
-    assert not one_key_is_its_value(case, Run(case), random_inputs(case))
+    inputs = random_inputs(case, family=family)
+    assert not one_key_is_its_value(case, Run(case), inputs)
 
 
 @pytest.mark.parametrize("mask", ["causal", "window"])

@@ -24,9 +24,21 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import evaluate, symbol
 from cleave.passes.exponents.analysis import Exponents
 from cleave.passes.exponents.equations import SolutionSpace
-from cleave.passes.exponents.factors import LN2, Factor, Powers, factor_of_number
-from cleave.passes.exponents.propagation import dims_of, unit_of_exponent
-from cleave.passes.exponents.references import Inhomogeneous, Rescale, rescales
+from cleave.passes.exponents.factors import (
+    LN2,
+    ONE,
+    Factor,
+    Powers,
+    factor_of_number,
+    factor_of_tensor,
+)
+from cleave.passes.exponents.forms import Form
+from cleave.passes.exponents.propagation import (
+    dims_of,
+    places_of,
+    unit_of_exponent,
+)
+from cleave.passes.exponents.references import Inhomogeneous, rescales
 from cleave.passes.stabilize_exp import stabilize
 from cleave.passes.superoptimize.field import Field, FieldValue
 from cleave.passes.superoptimize.modular import Q
@@ -259,15 +271,19 @@ def test_refusals_are_needed(name: str) -> None:
 ################################################################################
 
 
-def told(text: str, name: str) -> Rescale:
-    """By what a value is rescaled when the first reference of a graph moves."""
+def told(text: str, name: str) -> tuple[Form, Form]:
+    """
+    By what a value is rescaled when the first reference of a graph moves, and this
+    reference.
+    """
     module, graph = parsed(text)
     stabilize(graph)
     module.verify()
     ops = list(graph.operators)
     values = {op.results[0].name_hint: op for op in reversed(ops)}
-    op = values[name]
-    return rescales([op], values["r"].results[0], ops)[op]
+    op, reference = values[name], values["r"].results[0]
+    own = Form.of(reference, places_of(dims_of(reference)))
+    return rescales([op], reference, ops)[op], own
 
 
 @pytest.mark.parametrize(
@@ -287,9 +303,34 @@ def told(text: str, name: str) -> Rescale:
     ],
 )
 def test_rescales(graph: str, value: str, degree: int, binary: bool) -> None:
-    assert told(GRAPHS[graph], value) == Rescale(Fraction(degree), binary)
+    rescale, reference = told(GRAPHS[graph], value)
+    unit = Factor(Fraction(1), Powers.of({LN2: 1}) if binary else ONE)
+    assert rescale == reference.times(unit).scaled(Fraction(degree))
 
 
+def test_a_multiple_by_a_scalar_is_rescaled_by_it() -> None:
+    """As of scores whose scale has gone behind their maximum."""
+    _module, graph = parsed(MULTIPLE)
+    ops = {op.results[0].name_hint: op for op in graph.operators}
+    reference, tau = ops["r"].results[0], ops["tau"].results[0]
+    (rescale,) = rescales([ops["l"]], reference, graph.operators).values()
+    own = Form.of(reference, places_of(dims_of(reference)))
+    assert rescale == own.times(factor_of_tensor(tau, ()).inverse())
+
+
+MULTIPLE = """
+algebra.graph @multiple [M, L, D]
+    (%s: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, 1], f32>) {
+  %d = algebra.constant D : !algebra.tensor<[], f32>
+  %tau = algebra.sqrt %d
+  %r = algebra.reference %s dim 1
+  %shifted = algebra.sub %s, %r
+  %x = algebra.div %shifted, %tau
+  %p = algebra.exp %x
+  %l = algebra.reduce_sum %p dim 1
+  algebra.return %l
+}
+"""
 MOVED = """
 algebra.graph @moved [M, L]
     (%s: !algebra.tensor<[M, L], f32>, %t: !algebra.tensor<[M, 1], f32>)

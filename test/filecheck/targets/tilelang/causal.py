@@ -70,7 +70,7 @@ def kernel_0():
         for i in T.Parallel(BM):
             rescale[i] = exp2((r[i] - r_3[i]) * 1.4426950408889634)
         for i, j in T.Parallel(BM, BL):
-            p[i, j] = exp2(s[i, j] * 1.4426950408889634 - r_3[i] * 1.4426950408889634)
+            p[i, j] = exp2((s[i, j] - r_3[i]) * 1.4426950408889634)
         T.copy(p, p_2)
         for i in T.Parallel(BM):
             l[i] = l[i] * rescale[i]
