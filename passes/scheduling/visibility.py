@@ -114,9 +114,11 @@ def known_result(
 
 def _of(value: SSAValue, domain: Vanishing, known: Mapping[SSAValue, Known]) -> Known:
     owner = value.owner
-    if value not in known and isinstance(owner, Operator) and not owner.operands:
-        return _generated(owner, domain)  # a constant of an outer level
-    return known.get(value, OTHER)
+    if value in known or not isinstance(owner, Operator):
+        return known.get(value, OTHER)
+    # From an outer level, constants and numbers computed from sizes are known.
+    is_array = owner.operands and owner.result_type.dims
+    return OTHER if is_array else known_result(owner, domain, known)
 
 
 def _generated(op: Operator, domain: Vanishing) -> Known:
