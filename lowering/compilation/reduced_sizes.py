@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.algebra.graph import GraphOp
@@ -98,13 +99,27 @@ class GraphSizes:
 
 @dataclass(frozen=True)
 class SignedParams:
-    """Symbolic parameters of operators, and whether they are below, 0, or above."""
+    """
+    Symbolic parameters of operators and by what they exceed others of the same operator
+    (the diagonal of a window its size), and whether that is below, 0, or above.
+    """
 
     signs: Mapping[SymbolicDim, int]
 
     @classmethod
     def of(cls, graph: GraphOp, sizes: Mapping[str, int]) -> SignedParams:
-        dims = [value for op in graph.operators for value in op.params.values()]
+        dims: list[Dim] = []
+        for op in graph.operators:
+            values = [
+                value
+                for value in op.params.values()
+                if isinstance(value, int | SymbolicDim) and not isinstance(value, bool)
+            ]
+            dims += values
+            # A range of positions may or may not contain its last one.
+            dims += [
+                a - b + last for a, b in permutations(values, 2) for last in (0, 1)
+            ]
         return cls(
             {d: _sign(evaluate(d, sizes)) for d in dims if isinstance(d, SymbolicDim)}
         )

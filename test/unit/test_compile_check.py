@@ -53,6 +53,19 @@ algebra.graph @exponentials [M, N] where [{facts}]
   algebra.return %s
 }}"""
 
+ENTROPY = """
+algebra.graph @entropy [M, L, D] where [M = 64, L = 107, D = 32]
+    (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>)
+    -> (!algebra.tensor<[M, 1], f32>) {
+  %s = algebra.matmul %q, %k transpose_rhs
+  %p = algebra.exp %s
+  %l = algebra.reduce_sum %p dim 1
+  %ps = algebra.mul %p, %s
+  %e = algebra.reduce_sum %ps dim 1
+  %mean = algebra.div %e, %l
+  algebra.return %mean
+}"""
+
 Parse = Callable[[str], ModuleOp]
 
 
@@ -106,6 +119,14 @@ def test_the_diagonal_of_a_mask_keeps_its_sign(parse_ir: Parse) -> None:
     assert sizes["L"] > sizes["M"] == 128
 
 
+def test_a_window_keeps_beginning_behind_the_first_key(parse_ir: Parse) -> None:
+    graph = example("attention_window", parse_ir, M=203, L=799)
+    sizes = reduced_sizes(graph, Configuration({"H": 1, "M": 128}, {"L": 64}))
+    assert 128 < sizes["L"] - sizes["M"] < 799 - 203
+    program = scheduled(graph, Configuration({"H": 1, "M": 128}, {"L": 64}))
+    assert check_tiles(graph, program).reasons == []
+
+
 def test_facts_hold_and_parts_of_a_split_keep_their_loops(parse_ir: Parse) -> None:
     graph = graph_in(parse_ir(SPLIT.format(facts="s | K, K = 4096, s = 4")))
     sizes = reduced_sizes(graph, Configuration({}, {"K": 64}))
@@ -148,6 +169,13 @@ def test_a_right_program_passes(name: str, parse_ir: Parse) -> None:
     assert check.method == "numpy-tiles"
     # The rounding of P and of the result, and far from none at all.
     assert 1e-4 < check.max_error < 5e-4 < check.max_allowed < 2e-3
+
+
+def test_a_score_beside_its_exponential_has_a_tail_of_zeros(parse_ir: Parse) -> None:
+    """Where the exponential is 0 beyond the end, -inf times it would be NaN."""
+    graph = graph_in(parse_ir(ENTROPY))
+    program = scheduled(graph, Configuration({"M": 64}, {"L": 16}))
+    assert check_tiles(graph, program).reasons == []
 
 
 def test_a_wrong_program_is_found(parse_ir: Parse) -> None:
