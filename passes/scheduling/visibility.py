@@ -133,7 +133,7 @@ class Vanishing:
             return POSITIVE  # a size
         if not isinstance(value, int | float):
             return OTHER
-        if value > 0:
+        if 0 < value < float("inf"):
             return POSITIVE
         return {0.0: ZERO, -float("inf"): LEAST}.get(value, OTHER)
 
@@ -147,11 +147,13 @@ class Vanishing:
 
     def mul(self, a: Known, b: Known) -> Known:
         if ZERO in (a, b):
-            return ZERO
+            return OTHER if LEAST in (a, b) else ZERO
         return LEAST if {a, b} == {LEAST, POSITIVE} else OTHER
 
     def div(self, a: Known, b: Known) -> Known:
-        return a if a == ZERO or (a == LEAST and b == POSITIVE) else OTHER
+        if a == ZERO:
+            return OTHER if b == ZERO else ZERO
+        return LEAST if a == LEAST and b == POSITIVE else OTHER
 
     def square(self, a: Known) -> Known:
         return ZERO if a == ZERO else OTHER
