@@ -20,6 +20,12 @@ from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.facts import Facts
 from cleave.dialects.tensor import TensorType
 
+MODEST = 1e-6, 1e6
+"""
+What a reference may be multiplied by: that of a row without keys, `LOWEST`, then stays
+finite and far below `UNSEEN`, the exponent that makes such a row 0.
+"""
+
 
 @dataclass(frozen=True)
 class SinkScalesPass(ModulePass):
@@ -98,6 +104,8 @@ def _sink(op: Operator, position: int, facts: Facts) -> None:
     """Apply `op` to what its operand is a multiple of, and multiply the result."""
     multiple = Multiple.of(op.operands[position], facts)
     if multiple is None or not 0 < multiple.number < float("inf"):
+        return
+    if op.IS_REFERENCE and not MODEST[0] <= multiple.number <= MODEST[1]:
         return
     operands = [*op.operands]
     operands[position] = multiple.source

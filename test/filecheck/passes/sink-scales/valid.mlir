@@ -67,3 +67,19 @@ algebra.graph @differences [M, L]
   %unknown = algebra.sub %f, %g
   algebra.return %same, %other, %unlike, %unknown
 }
+
+// -----
+
+// What a row without keys has for a reference would not be far below all exponents.
+// CHECK-LABEL: algebra.graph @tiny
+// CHECK: %s = algebra.mul %x, %scale
+// CHECK-NEXT: %m = algebra.reference %s
+// CHECK-NEXT: %d = algebra.sub %s, %m
+algebra.graph @tiny [M, L]
+    (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[M, L], f32>) {
+  %scale = algebra.constant 1.0e-12 : !algebra.tensor<[], f32>
+  %s = algebra.mul %x, %scale
+  %m = algebra.reference %s dim 1
+  %d = algebra.sub %s, %m
+  algebra.return %d
+}
