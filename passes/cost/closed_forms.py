@@ -76,6 +76,8 @@ class LevelForms:
 
     trips: Dim
     """Iterations, for each of the level around it; 1 for the kernel."""
+    varies: bool
+    """A threadblock may have more iterations than another."""
     is_pipelined: bool
     """Loads run ahead of what uses them."""
     loads: tuple[Transfer, ...]

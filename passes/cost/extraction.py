@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -10,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.operator import GUARDED, Operator
-from cleave.dialects.dims import Dim, floordiv, substitute
+from cleave.dialects.dims import Dim, ceildiv, floordiv, names_of, substitute
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import Level, memory_of, plan_of
@@ -64,9 +65,8 @@ class _Extraction:
     def __post_init__(self) -> None:
         ranges = self.kernel.ranges
         self.extents = {r.iterator: self.facts.resolve(r.extent) for r in ranges}
-        self.middle: dict[str, Dim] = {
-            name: floordiv(extent, 2) for name, extent in self.extents.items()
-        }
+        self.outer: dict[str, Dim] = dict(self.extents)
+        """Iterations of the grid and of the loops around the one that is looked at."""
 
     def forms(self) -> KernelForms:
         kernel = self.kernel
@@ -101,11 +101,32 @@ class _Extraction:
         return self.elements(value) * _width(value)
 
     def _trips(self, loop: LoopOp) -> Dim:
-        """Iterations of a loop; of one that outer iterators bound, in their middle."""
+        """
+        Iterations of a loop; of one that outer iterators bound, the mean of those a
+        quarter and three quarters on their way: exact where it is linear, and close
+        where a part of a split dim is wholly masked or wholly seen.
+        """
         extent = self.facts.resolve(loop.range.extent)
-        return substitute(extent, self.middle)
+        bounds = sorted(names_of(extent) & self.outer.keys())
+        ways = [
+            [floordiv(part * self.outer[name], 4) for part in (1, 3)] for name in bounds
+        ]
+        found = [
+            substitute(extent, dict(zip(bounds, points, strict=True)))
+            for points in itertools.product(*ways)
+        ]
+        total = found[0]
+        for each in found[1:]:
+            total = total + each
+        return ceildiv(total, len(found))
 
     # Levels
+
+    def _varies(self, level: Level) -> bool:
+        extent = (
+            self.facts.resolve(level.range.extent) if isinstance(level, LoopOp) else 1
+        )
+        return bool(names_of(extent) & self.outer.keys())
 
     def _level(self, level: Level, trips: Dim, extents: Extents) -> LevelForms:
         loads: list[Transfer] = []
@@ -125,14 +146,17 @@ class _Extraction:
             if isinstance(op, LoopOp):
                 inner = self._trips(op)
                 name = op.range.iterator
-                self.middle[name] = floordiv(inner, 2)
+                self.outer[name] = inner
                 loops.append(self._level(op, inner, extents.with_loop(name, inner)))
             elif isinstance(op, NextOp):
                 work.finish(op)
             elif isinstance(op, Operator):
                 work.add(op)
         has_loads = isinstance(level, LoopOp) and bool(level.sources)
-        return work.level(trips, has_loads and not loops, tuple(loads), tuple(loops))
+        pipelined = has_loads and not loops
+        return work.level(
+            trips, self._varies(level), pipelined, tuple(loads), tuple(loops)
+        )
 
     def _is_global(self, source: SSAValue) -> bool:
         if source in self.views:
@@ -263,12 +287,14 @@ class _Work:
     def level(
         self,
         trips: Dim,
+        varies: bool,
         is_pipelined: bool,
         loads: tuple[Transfer, ...],
         loops: tuple[LevelForms, ...],
     ) -> LevelForms:
         return LevelForms(
             trips,
+            varies,
             is_pipelined,
             loads,
             tuple(self.products),

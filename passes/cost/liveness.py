@@ -52,9 +52,16 @@ def is_written_in_place(op: Operator) -> bool:
     return is_number(op.results[0]) or is_part_of_reader(op)
 
 
+def _is_generated(op: Operator) -> bool:
+    """Whether a result follows from positions, as a mask does, or is a view of one."""
+    owner = op.operands[0].owner if op.operands else None
+    is_view = op.IS_VIEW and isinstance(owner, Operator) and _is_generated(owner)
+    return is_view or not op.operands
+
+
 def is_part_of_reader(op: Operator) -> bool:
     """Whether a result that need not be a number is written where it is read."""
-    if not op.operands:
+    if _is_generated(op):
         return True
     if not (op.ELEMENTWISE or op.IS_VIEW) or isinstance(op, Copy):
         return False

@@ -31,13 +31,11 @@ class PipelinedCost:
         return True
 
     def launches(self, forms: KernelForms, hardware: Hardware) -> Sequence[Launch]:
-        pipelined = any(level.is_pipelined for level in forms.loops)
-        stages = STAGES if pipelined else (1,)
         return [
             Launch(WARPGROUP * warpgroups, count, specialization)
             for specialization in _specializations(forms, hardware)
             for warpgroups in _warpgroups(forms, specialization)
-            for count in stages
+            for count in _stages(forms, specialization)
         ]
 
     def limits(
@@ -81,6 +79,18 @@ def _specializations(
     if len(forms.loops) > 1:
         return ("role-based", "none")
     return ("single-loop", "role-based", "none")
+
+
+def _stages(forms: KernelForms, specialization: Specialization) -> tuple[int, ...]:
+    """
+    One where nothing is loaded ahead. Without specialized warps TileLang cannot say how
+    many loads are on their way at the end of a loop whose iterations vary.
+    """
+    pipelined = [level for level in forms.loops if level.is_pipelined]
+    varies = any(level.varies for level in pipelined)
+    if not pipelined or (varies and specialization == "none"):
+        return (1,)
+    return STAGES
 
 
 def _warpgroups(forms: KernelForms, specialization: Specialization) -> tuple[int, ...]:

@@ -206,7 +206,9 @@ def test_iterators_that_move_nothing_load_again(example_graph: Example) -> None:
     assert float(at(w.elements)[0, 0]) == 4096 * 4096 * (4096 / 128)
 
 
-def test_outer_iterators_bound_trips_in_their_middle(example_graph: Example) -> None:
+def test_trips_that_outer_iterators_bound_are_those_of_their_mean(
+    example_graph: Example,
+) -> None:
     graph = example_graph("attention_causal", H=1, M=1024, L=1024, D=64)
     forms, _ = symbolic_forms(graph, {"H": 1, "M": 64}, {"L": 64})
     names = {name for loop in forms.loops for name in names_in([loop.trips])}
