@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -11,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.operator import GUARDED, Operator
-from cleave.dialects.dims import Dim, ceildiv, floordiv, names_of, substitute
+from cleave.dialects.dims import Dim, floordiv, names_of, substitute
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import Level, memory_of, plan_of
@@ -86,7 +87,12 @@ class _Extraction:
             points=register_points(kernel, self.resolved),
             warps="columns" if by_columns else "rows",
             rescales=any(_rescales(op) for op in kernel.walk()),
+            prepares=any(map(_is_shared, self._before_loops())),
         )
+
+    def _before_loops(self) -> Iterable[Operation]:
+        ops = self.kernel.body.block.ops
+        return itertools.takewhile(lambda op: not isinstance(op, LoopOp), ops)
 
     # Dims
 
@@ -118,7 +124,7 @@ class _Extraction:
         total = found[0]
         for each in found[1:]:
             total = total + each
-        return ceildiv(total, len(found))
+        return floordiv(2 * total + len(found), 2 * len(found))
 
     # Levels
 
@@ -312,6 +318,14 @@ def _rescales(op: Operation) -> bool:
     return isinstance(op, NextOp) and any(
         given.rescale is not None for given in op.contributions
     )
+
+
+def _is_shared(op: Operation) -> bool:
+    """Whether an operator makes a tile in SMEM, and is no other name of one."""
+    if not isinstance(op, Operator) or op.IS_VIEW:
+        return False
+    memory = memory_of(op.results[0])
+    return memory is not None and memory.space == "smem"
 
 
 def _root(value: SSAValue) -> SSAValue:

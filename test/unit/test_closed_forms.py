@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from cleave.passes.cost.closed_forms import KernelForms, LevelForms
 from cleave.passes.cost.evaluation import Evaluation
 from cleave.passes.cost.extraction import kernel_forms
 from cleave.passes.cost.form import Launch, Specialization
+from cleave.passes.cost.pipelined import PipelinedCost
 from cleave.passes.cost.pipelined_resources import resources
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.plan_memory import PlanMemoryPass
@@ -216,6 +218,72 @@ def test_trips_that_outer_iterators_bound_are_those_of_their_mean(
     at = Evaluation(forms, {"BM": np.array([64]), "BL": np.array([64])})
     trips = [float(at(loop.trips)[0, 0]) for loop in forms.loops]
     assert all(8 <= count <= 9 for count in trips)  # of 16: half of them, on average
+
+
+def test_trips_of_parts_that_a_mask_hides_are_a_mean(
+    parse_ir: Callable[[str], Any],
+) -> None:
+    """Of 8 x 2 parts of 8 tiles each, 76 of 128 are visited, which is 4.75 a part."""
+    module = parse_ir(
+        """
+        algebra.graph @part [M, L, s]
+            where [M = 1024, L = 1024, s | L, s = 2]
+            (%x: !algebra.tensor<[M, L], f32>) -> (!algebra.tensor<[s, M, 1], f32>) {
+          %mask = algebra.causal diagonal L - M : !algebra.tensor<[M, L], i1>
+          %least = algebra.constant -inf : !algebra.tensor<[], f32>
+          %shown = algebra.select %mask, %x, %least
+          %p = algebra.exp %shown
+          %parts = algebra.split %p dim 1 count s
+          %sums = algebra.reduce_sum %parts dim 2
+          algebra.return %sums
+        }
+        """
+    )
+    (graph,) = module.ops
+    forms, sizes = symbolic_forms(graph, {"M": 128, "s": 1}, {"L": 64})
+    (loop,) = forms.loops
+    assert loop.varies
+    trips = Evaluation(forms, {**sizes, "s": np.array([2])})(loop.trips)
+    assert float(trips[0, 0]) == 5
+
+
+def test_loops_that_vary_are_not_pipelined_by_all_warps(example_graph: Example) -> None:
+    """TileLang cannot count the loads that are on their way at the end."""
+    cost = PipelinedCost()
+    for name, most in (("attention_causal", 1), ("attention_fig5a", 6)):
+        graph = example_graph(name, H=1, M=1024, L=1024, D=64)
+        forms, _ = symbolic_forms(graph, {"H": 1, "M": 64}, {"L": 64})
+        one_loop = replace(forms, level=replace(forms.level, loops=forms.loops[:1]))
+        launches = cost.launches(one_loop, load_hardware("h200"))
+        assert {launch.specialization for launch in launches} >= {"none", "role-based"}
+        stages = [each.stages for each in launches if each.specialization == "none"]
+        assert max(stages) == most
+
+
+def test_what_comes_before_a_planned_loop_takes_all_warps(
+    parse_ir: Callable[[str], Any],
+) -> None:
+    """Of two warpgroups and one that loads, 384 threads, TileLang makes no layout."""
+    text = """
+        algebra.graph @product [M, N, K] where [M = 512, N = 512, K = 64]
+            (%x: !algebra.tensor<[M, K], f16>, %w: !algebra.tensor<[N, K], f16>)
+            -> (!algebra.tensor<[M, 1], f32>) {
+          %c = algebra.constant 0.3 : !algebra.tensor<[], f32>
+          %scaled = algebra.mul %x, %c
+          %y = algebra.matmul WHICH, %w transpose_rhs
+          %o = algebra.reduce_max %y dim 1
+          algebra.return %o
+        }
+        """
+    for which, expected in (("%scaled", {1, 3}), ("%x", {1, 2, 3})):
+        (graph,) = parse_ir(text.replace("WHICH", which)).ops
+        forms, _ = symbolic_forms(graph, {"M": 128}, {"N": 64})
+        launches = PipelinedCost().launches(forms, load_hardware("h200"))
+        assert expected == {
+            launch.threads // 128
+            for launch in launches
+            if launch.specialization == "single-loop"
+        }
 
 
 ################################################################################
