@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from subprocess import CompletedProcess
 from textwrap import dedent
@@ -58,3 +59,10 @@ def test_the_operator_shown_is_that_of_the_dialect() -> None:
     (entry,) = (block for block in blocks() if "class Softplus" in block)
     source = ROOT / "cleave_dialects/algebra/elementwise.py"
     assert f"\n{entry}\n" in source.read_text()
+
+
+def test_what_is_said_to_be_in_a_module_is_there() -> None:
+    named = re.findall(r"`(\w+)`\s+in\s+`(cleave[\w.]*)`", README)
+    assert len(named) == 2
+    for name, module in named:
+        assert hasattr(import_module(module), name), f"{module} has no {name}"
