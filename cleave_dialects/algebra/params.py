@@ -7,11 +7,12 @@ plain values that passes and the search work on all follow from that declaration
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isinf
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -38,6 +39,9 @@ from cleave.dialects.tensor import (
 
 Params: TypeAlias = Mapping[str, Any]
 """Parameters by name as plain values: int, bool, str, float, Dim, tuples, or a type."""
+
+WITHOUT_POINT: Final = re.compile(r"(\d+)([eE][+-]?\d+)")
+"""A float as other languages have it; for MLIR it is an integer and a name."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +226,13 @@ class Number(Param):
         # The lexer tells 1 from 1.0.
         if (number := parser.parse_optional_float(allow_negative=False)) is not None:
             return self.encode(-number if negative else number)
+        if written := WITHOUT_POINT.match(parser.lexer.input.content, parser.pos):
+            whole, exponent = written.groups()
+            parser.raise_error(
+                f"the number {written[0]} has no point before its exponent: "
+                f"write {whole}.0{exponent}",
+                *written.span(),
+            )
         return DimAttr(parse_dim(parser, after_minus=negative))
 
     def print(self, printer: Printer, attribute: Attribute) -> None:

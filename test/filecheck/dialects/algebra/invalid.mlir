@@ -320,6 +320,14 @@ algebra.graph @g [M, K] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[
 
 // -----
 
+// CHECK: the number 1e-12 has no point before its exponent: write 1.0e-12
+algebra.graph @g [M, K] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[M, K], f32>) {
+  %o = algebra.constant -1e-12 : !algebra.tensor<[], f32>
+  algebra.return %o
+}
+
+// -----
+
 // CHECK: 'algebra.constant' op: 1.5 is no value of i32
 algebra.graph @g [M, K] (%x: !algebra.tensor<[M, K], f16>) -> (!algebra.tensor<[M, K], f32>) {
   %o = algebra.constant 1.5 : !algebra.tensor<[], i32>
