@@ -9,7 +9,7 @@ size 1 are broadcast, dims right-aligned.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log
+from math import isfinite, isnan, log
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import f32, i1
@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Commutative, Pure
 
+from cleave.dialects.algebra.constants import number_everywhere
 from cleave.dialects.algebra.emission import LOG2_E, divided, exp2
 from cleave.dialects.algebra.generators import Mask
 from cleave.dialects.algebra.operator import (
@@ -145,6 +146,18 @@ class Binary(Elementwise):
     rhs = operand_def(TensorType)
     out = result_def(TensorType)
     traits = traits_def(Pure())
+
+    def said(self, position: int, value: float) -> str:
+        """An operand whose elements all are a number, for messages."""
+        operand = self.operands[position]
+        owner = operand.owner
+        number = owner.number(owner.params) if isinstance(owner, Operator) else None
+        if isinstance(number, SymbolicDim):
+            return f"the constant {number}, which is {value:g}"
+        if number is not None:
+            return f"the constant {value:g}"
+        name = f"%{operand.name_hint}" if operand.name_hint else f"operand {position}"
+        return f"{name}, which is {value:g}"
 
 
 ################################################################################
@@ -386,6 +399,14 @@ class Mul(Binary):
     LAW: ClassVar = law2(lambda domain, a, b: domain.mul(a, b))
     TILELANG: ClassVar = "{0} * {1}"
 
+    def verify_facts(self, facts: Facts) -> None:
+        factors = [number_everywhere(operand, facts) for operand in self.operands]
+        if None not in factors:
+            return  # a number itself, such as that of a mask: its readers judge it
+        for position, factor in enumerate(factors):
+            if factor is not None and not isfinite(factor):
+                self.refuse(f"multiplies by {self.said(position, factor)}")
+
 
 @irdl_op_definition
 class Div(Binary):
@@ -397,13 +418,13 @@ class Div(Binary):
     LAW: ClassVar = law2(lambda domain, a, b: domain.div(a, b))
 
     def verify_facts(self, facts: Facts) -> None:
-        divisor = self.rhs.owner
-        if isinstance(divisor, Operator):
-            number = divisor.number(divisor.params)
-            if isinstance(number, SymbolicDim) and facts.resolve(number) == 0:
-                self.refuse(f"divides by the constant {number}, which is 0")
-            if number == 0:
-                self.refuse("divides by the constant 0")
+        divisor = number_everywhere(self.rhs, facts)
+        if divisor is not None and (divisor == 0 or isnan(divisor)):
+            self.refuse(f"divides by {self.said(1, divisor)}")
+        if divisor is None:
+            dividend = number_everywhere(self.lhs, facts)
+            if dividend is not None and not isfinite(dividend):
+                self.refuse(f"divides {self.said(0, dividend)}")
 
     @classmethod
     def emit(cls, args: Sequence[str], positions: Sequence[str], params: Params) -> str:

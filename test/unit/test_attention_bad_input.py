@@ -33,6 +33,7 @@ algebra.graph @attention [M, L, D] where [M = 64, L = 96, D = 16]
   algebra.return %o
 }
 """
+CAP = "%cap = algebra.constant 30.0 : !algebra.tensor<[], f32>"
 PASSES = (
     "drop-shifts,stabilize-exp,insert-casts,sink-scales,"
     'schedule-blocks{tile="M=64"},schedule-reductions{tile="L=32"},schedule-masks,'
@@ -42,6 +43,26 @@ PASSES = (
 
 def test_the_graph_compiles(cleave_opt: CleaveOpt):
     done = cleave_opt(GRAPH, "-p", PASSES, "-t", "tilelang")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "%one = algebra.constant -1.0 : !algebra.tensor<[], f32>\n"
+        "%inf = algebra.constant inf : !algebra.tensor<[], f32>\n"
+        "%least = algebra.mul %one, %inf",
+        "%one = algebra.constant 1.0 : !algebra.tensor<[], f32>\n"
+        "%inf = algebra.constant -inf : !algebra.tensor<[], f32>\n"
+        "%least = algebra.div %inf, %one",
+    ],
+)
+def test_what_masks_put_in_place_of_scores_may_be_computed(
+    cleave_opt: CleaveOpt, number: str
+):
+    least = "%least = algebra.constant -inf : !algebra.tensor<[], f32>"
+    assert least in GRAPH
+    done = cleave_opt(GRAPH.replace(least, number))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -92,6 +113,46 @@ def test_the_graph_compiles(cleave_opt: CleaveOpt):
             "constant D - 16",
             "algebra.graph @attention",
             "'algebra.div' op: divides by the constant D - 16, which is 0",
+        ),
+        (
+            CAP,
+            "%d = algebra.constant D : !algebra.tensor<[], f32>\n"
+            "%e = algebra.constant 16.0 : !algebra.tensor<[], f32>\n"
+            "%cap = algebra.sub %d, %e",
+            "algebra.graph @attention",
+            "'algebra.div' op: divides by %cap, which is 0",
+        ),
+        (
+            CAP,
+            "%one = algebra.constant L - 95 : !algebra.tensor<[1, 1], f32>\n"
+            "%cap = algebra.log %one",
+            "algebra.graph @attention",
+            "'algebra.div' op: divides by %cap, which is 0",
+        ),
+        (
+            CAP,
+            "%minus = algebra.constant -1.0 : !algebra.tensor<[], f32>\n"
+            "%cap = algebra.sqrt %minus",
+            "algebra.graph @attention",
+            "'algebra.div' op: divides by %cap, which is nan",
+        ),
+        (
+            "algebra.div %qk, %cap",
+            "algebra.div %least, %qk",
+            "algebra.graph @attention",
+            "'algebra.div' op: divides the constant -inf",
+        ),
+        (
+            "constant 30.0",
+            "constant inf",
+            "algebra.graph @attention",
+            "'algebra.mul' op: multiplies by the constant inf",
+        ),
+        (
+            "algebra.mul %capped, %cap",
+            "algebra.mul %least, %capped",
+            "algebra.graph @attention",
+            "'algebra.mul' op: multiplies by the constant -inf",
         ),
         (
             "%q: !algebra.tensor<[M, D], f16>",
