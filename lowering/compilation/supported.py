@@ -12,6 +12,7 @@ from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.tensor import TensorType
+from cleave.lowering.compilation.stated_roundings import require_stated_roundings
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware
 from cleave.passes.memory.placement import require_element_types
@@ -22,7 +23,8 @@ def require_supported(graph: GraphOp, hardware: Hardware) -> None:
     """
     Raises CompilationError for a graph with a result that is returned twice, a split
     into a number of parts that is not known, an element type that kernels do not
-    compute, or more inputs and results than fit into memory.
+    compute, a matmul that would round f32 inputs, or more inputs and results than fit
+    into memory.
     """
     where = f"@{graph.graph_name}"
     returned = [_computed(value) for value in graph.return_op.values]
@@ -41,6 +43,7 @@ def require_supported(graph: GraphOp, hardware: Hardware) -> None:
             )
     try:
         require_element_types(graph)
+        require_stated_roundings(graph)
     except PassFailedException as error:
         raise CompilationError(f"{where}: {error}") from error
     taken = 0

@@ -288,6 +288,12 @@ def test_files_that_are_no_graph(
             "operator computes with floats",
         ),
         (
+            {"f16>, %w": "f32>, %w"},
+            "error: @matmul: 'algebra.matmul' op: lhs %x is !algebra.tensor<[M, K], "
+            "f32>, but rhs %w is multiplied as f16, and nothing says that lhs may be "
+            "rounded: say which with `algebra.cast`, as in `algebra.cast %x to f16`\n",
+        ),
+        (
             {
                 "[M, K, N] where [": "[M, K, N, s] where [s | K, ",
                 "%o =": "%xs = algebra.split %x dim 1 count s\n  %o =",
