@@ -24,11 +24,18 @@ import numpy as np
 from xdsl.dialects.builtin import bf16
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.operator import is_float
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.gate.eager import eager_graph
 from cleave.lowering.gate.executors import Array, Executor, NumPyExecutor, Sizes
 from cleave.lowering.gate.families import Families
-from cleave.lowering.gate.rule import Judgement, judge, overflows
+from cleave.lowering.gate.rule import (
+    Judgement,
+    judge,
+    largest_fitting,
+    lost,
+    overflows,
+)
 from cleave.lowering.numpy_algebra import bound_sizes
 from cleave.lowering.numpy_itgraph import execute_plan
 from cleave.passes.drop_shifts import drop_shifts
@@ -150,6 +157,31 @@ class NumericalGate:
             )
         ]
         return FamilyReport(trial.family, judgements)
+
+    # The graph itself
+
+    def losses(self) -> list[str]:
+        """
+        By which inputs, and how, the graph as it was written loses its results though
+        all of it is computed in float32, with its exponents safe: E[x^2] - E[x]^2
+        cancels, whatever is rounded to narrow types. Candidates with the same fault
+        pass, for eager mode, the yardstick, has it too.
+        """
+        arrays = self.executor.np
+        elements = [type_.element_type for type_ in self.graph.output_types]
+        usual = [0.0] * len(elements)
+        found: list[str] = []
+        for number, trial in enumerate(self.trials):
+            results = self._rounded(self.safe, trial.inputs)
+            for position, (result, reference, element) in enumerate(
+                zip(results, trial.references, elements, strict=True)
+            ):
+                if not number and is_float(element):
+                    usual[position] = largest_fitting(arrays, reference, element)
+                how = lost(arrays, result, reference, element, usual[position])
+                if how is not None:
+                    found.append(f"{trial.family}: result {position}: {how}")
+        return found
 
     # Yardsticks
 

@@ -29,6 +29,8 @@ EAGER_ERRORS = 2
 """How many times the largest error of eager mode is allowed."""
 LAST_PLACES = 2
 """How many units in the last place are allowed on top of it."""
+LOST = 0.1
+"""The error, as a part of the largest element, from which a result is lost."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,29 @@ def judge(
     )
 
 
+def lost(
+    np: NumPy, result: Array, reference: Array, element: Attribute, usual: float
+) -> str | None:
+    """
+    How a result of an element type is lost, whatever eager mode makes of it: it is not
+    finite where its reference is, or has no digit of it; None if it is not lost.
+
+    `usual` is the largest element on usual inputs: an error that is small beside it is
+    no loss, even where all of the reference cancels.
+    """
+    if not is_float(element):
+        return None
+    fits = fitting(np, reference, element)
+    missed = int((fits & ~np.isfinite(result)).sum())
+    if missed:
+        return f"{missed} of {_count(result)} elements are not finite"
+    largest = max(usual, largest_fitting(np, reference, element))
+    error = _largest(_distances(np, fits, result, reference))
+    if error <= LOST * largest:
+        return None
+    return f"elements are off by up to {error:.3g}, where the largest is {largest:.3g}"
+
+
 def overflows(np: NumPy, result: Array, reference: Array, element: Attribute) -> bool:
     """Whether some element is not finite though the reference and its type allow it."""
     if not is_float(element):
@@ -157,6 +182,12 @@ def overflows(np: NumPy, result: Array, reference: Array, element: Attribute) ->
 def fitting(np: NumPy, reference: Array, element: Attribute) -> Array:
     """Where a reference is a number of its type, and not beyond the largest of it."""
     return np.abs(reference) <= format_of(element).largest
+
+
+def largest_fitting(np: NumPy, reference: Array, element: Attribute) -> float:
+    """The largest absolute number of a reference that fits its type."""
+    fits = fitting(np, reference, element)
+    return _largest(np.abs(np.where(fits, reference, 0.0)))
 
 
 def _distances(np: NumPy, where: Array, a: Array, b: Array) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.algebra.views import Reshape
 from cleave.dialects.dims import names_of
+from cleave.dialects.wording import counted
 from cleave.lowering.compilation.reduced_sizes import (
     GraphSizes,
     SignedParams,
@@ -55,11 +56,26 @@ class GraphGate:
             self._reasons[key] = self._judged(graphs)
         return self._reasons[key]
 
-    def _judged(self, graphs: Sequence[GraphOp]) -> str | None:
+    def loss(self) -> str | None:
+        """
+        By which inputs the graph as it was written loses its results in float32, and
+        how; None if it does not. Plans that compute the same may pass nevertheless.
+        """
+        losses = self._made().losses()
+        if not losses:
+            return None
+        more = f", and in {counted(len(losses) - 1, 'more case')}"
+        return losses[0] + (more if len(losses) > 1 else "")
+
+    def _made(self) -> NumericalGate:
         if self._gate is None:
             self._gate = NumericalGate(self._graph)
             report = self._gate.try_graph(self._gate.safe)
             self._excused = {each.family for each in report.families if each.reasons}
+        return self._gate
+
+    def _judged(self, graphs: Sequence[GraphOp]) -> str | None:
+        gate = self._made()
         steps: list[GraphOp] = []
         for graph in graphs:
             rounded = graph.clone()
@@ -67,7 +83,7 @@ class GraphGate:
             insert_casts(rounded)
             steps.append(rounded)
         try:
-            report = self._gate.try_run(lambda *inputs: _run(steps, inputs))
+            report = gate.try_run(lambda *inputs: _run(steps, inputs))
         except ExecutionError as error:
             return f"cannot be executed on small sizes: {error}"
         for family in report.families:

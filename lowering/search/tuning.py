@@ -125,6 +125,8 @@ def tune(
     if (best_ms := right[0].measured_ms) is not None:
         progress(f"measure: the best takes {best_ms:.4f} ms")
     tuning.chosen = _winner(right, gate, tuning, progress)
+    if (loss := gate.loss()) is not None:
+        tuning.notes.append(f"as it is written, the graph is inexact for {loss}")
     return tuning
 
 

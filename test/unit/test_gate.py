@@ -17,7 +17,7 @@ from cleave.lowering.gate.eager import eager_graph
 from cleave.lowering.gate.executors import NumPyExecutor, TorchExecutor
 from cleave.lowering.gate.families import LOW_LOGIT, Families
 from cleave.lowering.gate.gate import GateReport, NumericalGate
-from cleave.lowering.gate.rule import format_of, judge, last_place
+from cleave.lowering.gate.rule import format_of, judge, last_place, lost
 from cleave.lowering.numpy_algebra import execute_graph
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.schedule_blocks import schedule_blocks
@@ -140,6 +140,19 @@ def test_a_variance_in_two_passes_passes(parse: Parse, element: str):
     report = NumericalGate(graph).try_graph(graph)
     assert report.passes
     assert len(report.families) == 8
+
+
+def test_a_loss_is_a_result_that_is_not_finite_or_has_no_digit_right():
+    reference = np.array([1.0, -2.0, np.inf])
+    assert lost(np, np.array([1.1, -2.1, 0.0]), reference, f32, 1.0) is None
+    assert lost(np, np.array([1.3, -2.0, 0.0]), reference, f32, 4.0) is None
+    assert lost(np, np.array([1.3, -2.0, 0.0]), reference, f32, 1.0) == (
+        "elements are off by up to 0.3, where the largest is 2"
+    )
+    assert lost(np, np.array([np.nan, -2.0, 0.0]), reference, f32, 1.0) == (
+        "1 of 3 elements are not finite"
+    )
+    assert lost(np, np.array([3]), np.array([4]), i32, 1.0) is None
 
 
 @pytest.mark.parametrize("element", ELEMENTS)

@@ -50,8 +50,12 @@ class Gate:
     """A numerical gate that refuses the plans of these numbers."""
 
     refused: Sequence[int] = ()
+    lost: str | None = None
 
     def __init__(self, graph: GraphOp) -> None: ...
+
+    def loss(self) -> str | None:
+        return self.lost
 
     def reason(self, pieces: int) -> str | None:
         return "inexact for tiny values" if pieces in self.refused else None
@@ -248,3 +252,45 @@ def test_a_graph_that_overflows_is_refused_with_its_inputs() -> None:
     stable = graph.clone()
     stabilize(stable)
     assert gate.reason([stable]) is None
+
+
+def test_a_graph_that_loses_its_results_itself_is_noted(
+    tune_plans: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Gate, "lost", "tiny values: result 0: 3 of 4 are")
+    found = tune_plans([[]], [check()], [1.0])
+    assert found.notes == [
+        "as it is written, the graph is inexact for tiny values: result 0: 3 of 4 are"
+    ]
+
+
+def test_a_variance_in_one_pass_loses_results() -> None:
+    """Also in float32, and although the graph and its eager mode agree on that."""
+    text = """
+        algebra.graph @norm [M, K] where [M = 16, K = 4096]
+            (%x: !algebra.tensor<[M, K], f32>) -> (!algebra.tensor<[M, K], f32>) {
+          %n = algebra.constant K : !algebra.tensor<[], f32>
+          %zero = algebra.constant 0.0 : !algebra.tensor<[], f32>
+          %sum = algebra.reduce_sum %x dim 1
+          %mean = algebra.div %sum, %n
+          %c = algebra.sub %x, %mean
+          %xx = algebra.square SQUARED
+          %sum2 = algebra.reduce_sum %xx dim 1
+          %mean2 = algebra.div %sum2, %n
+          %square = algebra.square %mean
+          %var = algebra.sub %mean2, LESS
+          %eps = algebra.constant 1.0e-5 : !algebra.tensor<[], f32>
+          %above = algebra.add %var, %eps
+          %root = algebra.sqrt %above
+          %y = algebra.div %c, %root
+          algebra.return %y
+        }"""
+    one_pass = text.replace("SQUARED", "%x").replace("LESS", "%square")
+    two_passes = text.replace("SQUARED", "%c").replace("LESS", "%zero")
+    gate = GraphGate(parse_graph(one_pass.encode(), "text"))
+    loss = gate.loss()
+    assert loss is not None
+    assert loss.startswith("large mean of %x: result 0: ")
+    assert loss.endswith(", and in 1 more case")
+    assert gate.reason([parse_graph(one_pass.encode(), "text")]) is None
+    assert GraphGate(parse_graph(two_passes.encode(), "text")).loss() is None
