@@ -81,8 +81,8 @@ def require_narrow_operands(whole: Operation) -> None:
             if element_bytes(element) > 2:
                 raise PassFailedException(
                     f"'{op.name}' op: operand {position} is {type_}, but tensor cores "
-                    "multiply f16 and bf16, and f32 rounded to tf32: cast it, or say "
-                    "`precision tf32` of f32 operands"
+                    "multiply f16 and bf16, and f32 rounded to tf32: give it as one "
+                    "of these, or say `precision tf32` of f32 operands"
                 )
 
 
