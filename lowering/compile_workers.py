@@ -75,8 +75,13 @@ def compile_all(
                 index = waiting.get_nowait()
                 finished.put((index, process.build(listed[index])))
 
+    # What a process that is killed leaves there goes as well.
+    scratch = tempfile.TemporaryDirectory(prefix="cleave-", ignore_cleanup_errors=True)
     count = min(workers or os.cpu_count() or 1, len(listed))
-    processes = [_CompileProcess(seconds, memory_bytes, deadline) for _ in range(count)]
+    processes = [
+        _CompileProcess(seconds, memory_bytes, deadline, scratch.name)
+        for _ in range(count)
+    ]
     threads = [threading.Thread(target=serve, args=(p,)) for p in processes]
     outcomes: dict[int, CompileOutcome] = {}
     try:
@@ -93,6 +98,7 @@ def compile_all(
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
+        scratch.cleanup()
     return [outcomes[index] for index in range(len(listed))]
 
 
@@ -100,7 +106,7 @@ class _CompileProcess:
     """A process that builds one job after another."""
 
     def __init__(
-        self, seconds: float, memory_bytes: int, deadline: float | None
+        self, seconds: float, memory_bytes: int, deadline: float | None, scratch: str
     ) -> None:
         self._seconds = seconds
         self._deadline = deadline
@@ -111,8 +117,7 @@ class _CompileProcess:
                 # Compiling needs no GPU and must not take memory on one.
                 "CUDA_VISIBLE_DEVICES": "",
                 "OMP_NUM_THREADS": "1",
-                # Where files can be written, which a folder that is stated may not be.
-                "TMPDIR": tempfile.gettempdir(),
+                "TMPDIR": scratch,
             },
         )
 

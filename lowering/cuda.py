@@ -31,6 +31,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import math
+import os
 import shlex
 import threading
 import time
@@ -39,6 +40,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from cleave.lowering.built_plan import MANIFEST, MODULE, BuiltKernel, BuiltPlan
@@ -67,8 +69,12 @@ from cleave.lowering.toolchain import (
 # The hook by which TileLang hands CUDA text to a compiler and takes a cubin back.
 COMPILE_HOOK = "tilelang_callback_cuda_compile"
 
-# The hook is global to the process.
+# Where TileLang writes the text of what it parses, by default in the home folder.
+CACHE_VARIABLE = "TILELANG_CACHE_DIR"
+
+# The hook, and the environment, are global to the process.
 _HOOK_LOCK = threading.Lock()
+_ENVIRONMENT_LOCK = threading.Lock()
 
 
 class LoweringError(RuntimeError):
@@ -100,11 +106,12 @@ def lower(module: GeneratedModule, arch: str) -> list[LoweredKernel]:
     GeneratedModuleError if the module does not execute.
     """
     _require_tilelang()
-    functions = module.functions()
-    return [
-        _lowered(kernel, _tilelang_lower(kernel, functions[kernel.function], arch))
-        for kernel in module.plan.kernels
-    ]
+    with _without_home():
+        functions = module.functions()
+        return [
+            _lowered(kernel, _tilelang_lower(kernel, functions[kernel.function], arch))
+            for kernel in module.plan.kernels
+        ]
 
 
 def build(module: GeneratedModule, arch: str, folder: Path) -> BuiltPlan:
@@ -120,11 +127,12 @@ def build(module: GeneratedModule, arch: str, folder: Path) -> BuiltPlan:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     (folder / MODULE).write_text(module.text, encoding="utf-8")
-    functions = module.functions()
-    kernels = tuple(
-        _build_kernel(kernel, functions[kernel.function], arch, folder, nvcc)
-        for kernel in module.plan.kernels
-    )
+    with _without_home():
+        functions = module.functions()
+        kernels = tuple(
+            _build_kernel(kernel, functions[kernel.function], arch, folder, nvcc)
+            for kernel in module.plan.kernels
+        )
     versions = {
         "tilelang": importlib.metadata.version("tilelang"),
         "nvcc": nvcc_version(nvcc),
@@ -269,6 +277,21 @@ def _include_options() -> list[str]:
     environment: Any = import_module("tilelang.env")
     folders = (environment.TILELANG_TEMPLATE_PATH, environment.CUTLASS_INCLUDE_DIR)
     return [f"-I{folder}" for folder in folders]
+
+
+@contextmanager
+def _without_home() -> Generator[None]:
+    """Let TileLang write into a folder that goes, unless one is stated."""
+    with _ENVIRONMENT_LOCK:
+        if os.environ.get(CACHE_VARIABLE):
+            yield
+            return
+        with TemporaryDirectory(prefix="cleave-") as folder:
+            os.environ[CACHE_VARIABLE] = folder
+            try:
+                yield
+            finally:
+                del os.environ[CACHE_VARIABLE]
 
 
 @contextmanager

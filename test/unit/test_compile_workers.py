@@ -6,6 +6,7 @@ TileLang, so that a process starts in a fraction of a second.
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -130,7 +131,17 @@ def test_no_jobs_no_processes() -> None:
     assert compile_all([]) == []
 
 
-def test_a_process_builds_one_candidate_after_another(tmp_path: Path) -> None:
+def test_a_process_builds_one_candidate_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes nothing to the home folder, and leaves nothing but what was built."""
+    (tmp_path / "file").write_text("")
+    for variable in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / "file" / "no folder"))
+    monkeypatch.delenv("TILELANG_CACHE_DIR", raising=False)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     jobs = [
         CompileJob(name, GENERATED / f"{name}.py", "sm_90a", tmp_path / name)
         for name in ("matmul", "chain_without_registers")
@@ -143,6 +154,7 @@ def test_a_process_builds_one_candidate_after_another(tmp_path: Path) -> None:
         assert outcome.built.plan.name == outcome.built.kernels[0].reports[0].name[:-7]
     # The second one finds TileLang imported.
     assert outcomes[1].seconds < outcomes[0].seconds
+    assert list(temporary.iterdir()) == []
 
 
 def assert_gone(note: Path) -> None:
