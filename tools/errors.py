@@ -10,9 +10,12 @@ A message begins like a compiler's, so that editors can follow it to its source:
 
 import difflib
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import NoReturn
 
 from xdsl.parser import Span
@@ -91,6 +94,28 @@ def _located(span: Span | Span[bytes], message: str) -> str:
     return f"{place}: error: {message}\n{context.rstrip()}"
 
 
+class Terminated(BaseException):
+    """SIGTERM, which like Ctrl-C ends a command but not before what it cleans up."""
+
+
+@contextmanager
+def _terminable() -> Generator[None]:
+    """Raise Terminated at the first SIGTERM. Only a main thread can do so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(number: int, _: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # `timeout` sends it twice
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def guarded(command: Callable[[], int], *, debug: bool) -> int:
     """
     Run a command and return its exit code: 1, with a message on standard error, where
@@ -99,15 +124,18 @@ def guarded(command: Callable[[], int], *, debug: bool) -> int:
     A reader that leaves early (`cleave-opt x.mlir | head`) ends the command in silence.
     """
     try:
-        status = command()
-        sys.stdout.flush()
-        return status
+        with _terminable():
+            status = command()
+            sys.stdout.flush()
+            return status
     except BrokenPipeError:
         # Python flushes standard output once more when it exits; let that succeed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
-        return 130
+        return 128 + signal.SIGINT
+    except Terminated:
+        return 128 + signal.SIGTERM
     except (Exception, ArgSpecParseError) as error:
         if debug:
             traceback.print_exc()

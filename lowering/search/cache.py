@@ -101,7 +101,7 @@ class Entry:
             return record
         except (OSError, ValueError, TypeError, LookupError, BuiltPlanError):
             # What is there, if anything, is not what was stored.
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _remove(self.folder)
         return None
 
     def store(self, record: Mapping[str, Any], build: Path) -> str | None:
@@ -115,7 +115,7 @@ class Entry:
                     shutil.copy(file, scratch)
             text = json.dumps({**record, "files": _digests(scratch)})
             (scratch / RECORD).write_text(text, encoding="utf-8")
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _remove(self.folder)
             scratch.rename(self.folder)
         except OSError as error:
             return f"not kept in the cache: {error.strerror or error}"
@@ -123,6 +123,13 @@ class Entry:
             if scratch is not None:
                 shutil.rmtree(scratch, ignore_errors=True)
         return None
+
+
+def _remove(path: Path) -> None:
+    """Remove what has this name, be it no folder at all, as far as that is allowed."""
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink()  # a file, or a link
 
 
 def _digests(folder: Path) -> dict[str, str]:

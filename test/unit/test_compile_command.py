@@ -1,6 +1,8 @@
 """`cleave compile`: its report, its JSON, and one message for each bad input."""
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,33 @@ pytest.importorskip("tilelang")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MATMUL = (EXAMPLES / "matmul.mlir").read_text()
+
+TERMINATED = """
+import os, signal, sys
+from cleave.lowering.compilation import compilation
+from cleave.lowering.worker import Worker, WorkerLostError
+from cleave.tools import main
+
+def build_module(source, hardware, folder):
+    folder.mkdir()
+    with Worker("cleave.lowering.compile_process", {}) as compiler:
+        compiler.start()
+        print("a compiler started, ", end="")
+        process = compiler._process
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        finally:
+            # As `timeout` does.
+            os.kill(os.getpid(), signal.SIGTERM)
+            compiler.end()
+            if process.returncode == -signal.SIGKILL:
+                print("and then it was gone")
+
+compilation.build_module = build_module
+compilation.check_tiles = lambda *_: type("Right", (), {"reasons": []})
+sys.exit(main.main(["compile", sys.argv[1], "--effort=rule", "--quiet"]))
+"""
 
 Run = Callable[..., CompletedProcess[str]]
 
@@ -397,3 +426,20 @@ def test_ctrl_c_is_silent(cleave_compile: Run, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(compilation, "build_module", interrupted)
     done = cleave_compile(MATMUL)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_sigterm_ends_what_it_started(tmp_path: Path) -> None:
+    """The command is in the midst of a build, which would go on for minutes."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED, str(EXAMPLES / "matmul.mlir")],
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (143, "")
+    assert done.stdout == "a compiler started, and then it was gone\n"
+    assert list(temporary.iterdir()) == []

@@ -112,7 +112,21 @@ def _replace(folder: Path) -> None:
     (folder / RECORD).write_text("[1]")
 
 
-@pytest.mark.parametrize("damage", [_truncate, _lose, _garble, _age, _replace])
+def _is_a_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("")
+
+
+def _is_a_link(folder: Path) -> None:
+    elsewhere = folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(elsewhere)
+    _truncate(elsewhere)
+
+
+DAMAGES = (_truncate, _lose, _garble, _age, _replace, _is_a_file, _is_a_link)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_entry_is_removed_and_made_again(
     damage: Callable[[Path], None], entry: Entry, build: Path, record: dict[str, Any]
 ) -> None:
