@@ -57,7 +57,8 @@ def _under(word: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _times(report: SearchReport) -> Iterator[tuple[str, str]]:
-    yield "predicted", f"{report.predicted_ms:.4f} ms"
+    if report.predicted_ms is not None:
+        yield "predicted", f"{report.predicted_ms:.4f} ms"
     measured = report.measured_ms
     if measured is None:
         yield "measured", f"no: {report.not_measured}"

@@ -11,14 +11,13 @@ better one.
 
 from __future__ import annotations
 
-import shutil
 import time
-import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.kernel import KernelOp
@@ -29,34 +28,29 @@ from cleave.lowering.compilation.building import (
     build_module,
 )
 from cleave.lowering.compilation.choices import choices_for
-from cleave.lowering.compilation.compiled import Compiled
+from cleave.lowering.compilation.configuration import Configuration
 from cleave.lowering.compilation.default_configurations import Choice
-from cleave.lowering.compilation.device import (
-    Device,
-    NoDeviceError,
-    hardware_of,
-    visible_device,
-)
+from cleave.lowering.compilation.device import Device, NoDeviceError
 from cleave.lowering.compilation.device_worker import CandidateError, DeviceWorker
-from cleave.lowering.compilation.folder import write_build, write_report, write_texts
+from cleave.lowering.compilation.folder import write_texts
 from cleave.lowering.compilation.footprint import require_fit
 from cleave.lowering.compilation.pipeline import (
     NoProgramError,
     TileProgram,
+    pipeline,
     prepare,
     schedule,
 )
-from cleave.lowering.compilation.report import Rejection, Report
-from cleave.lowering.compilation.supported import require_supported
+from cleave.lowering.compilation.place import Place, require_gpu
+from cleave.lowering.compilation.report import RuleReport
 from cleave.lowering.compilation.tile_check import check_tiles
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.numpy_algebra import ExecutionError
-from cleave.lowering.toolchain import (
-    find_nvcc,
-    nvcc_version,
-    tilelang_is_installed,
-)
-from cleave.lowering.versions import versions
+from cleave.lowering.search.effort import RULE
+from cleave.lowering.search.floor import floor_ms
+from cleave.lowering.search.folder import copy_files
+from cleave.lowering.search.report import TrialReport
+from cleave.lowering.toolchain import tilelang_is_installed
 
 MOST_BUILDS = 4
 """How many configurations are built before the best of them is taken as it is."""
@@ -82,19 +76,27 @@ class _Candidate:
 def compile_graph(
     graph: GraphOp,
     wanted: Wanted,
-    *,
-    out_dir: Path | None = None,
-    progress: Callable[[str], object] = lambda step: None,
-    notes: Sequence[str] = (),
-) -> Compiled:
+    place: Place,
+    folder: Path,
+    progress: Callable[[str], object],
+) -> dict[str, Any]:
     """
-    Compile a graph for the GPU of this machine, or without one as far as that goes.
+    Compile a graph for a place. Its build is in `folder`; what is returned is the
+    `report`, the `source` and the `stages`, as JSON takes them.
 
-    `out_dir` is where all files are kept; `progress` is told what is done next; `notes`
-    go into the report. Raises CompilationError, PassFailedException or OSError, with a
-    message for the user.
+    Raises CompilationError, PassFailedException or OSError, with a message for the
+    user.
     """
-    return _Compilation(graph, wanted, progress, notes).compile(out_dir)
+    return _Compilation(graph, wanted, place, progress).compile(folder)
+
+
+@dataclass(frozen=True)
+class _Rejection:
+    """A configuration that is not taken, and its check if there was one."""
+
+    configuration: Configuration
+    reason: str
+    check: NumericCheck | None
 
 
 class _Compilation:
@@ -102,27 +104,19 @@ class _Compilation:
         self,
         graph: GraphOp,
         wanted: Wanted,
+        place: Place,
         progress: Callable[[str], object],
-        notes: Sequence[str],
     ) -> None:
         self.wanted = wanted
         self.progress = progress
-        self.notes = notes
-        self.rejected: list[Rejection] = []
+        self.rejected: list[_Rejection] = []
         self.seconds: dict[str, float] = {}
-        self.device: Device | None = None
-        self.cannot_run: str | None = None
+        self.hardware = place.hardware
+        self.versions = place.versions
+        self.device: Device | None = place.device
+        self.cannot_run = place.cannot_run
         self.worker: DeviceWorker | None = None
         """What runs candidates; None if nothing does."""
-        try:
-            self.device = visible_device()
-        except NoDeviceError as error:
-            self.cannot_run = str(error)
-        if self.device is not None and find_nvcc() is None:
-            self.cannot_run = "there is a GPU, but no nvcc to build a kernel with"
-        self._require_gpu()
-        self.hardware = hardware_of(self.device)
-        require_supported(graph, self.hardware)
         try:
             with self._timed("schedule"):
                 self.prepared = prepare(graph)
@@ -130,19 +124,7 @@ class _Compilation:
             raise CompilationError(f"@{graph.graph_name}: {error}") from error
         self.graph = self.prepared.symbolic
 
-    def compile(self, out_dir: Path | None) -> Compiled:
-        if out_dir is not None:
-            return self._compiled(out_dir)
-        folder = Path(mkdtemp(prefix="cleave-"))
-        try:
-            compiled = self._compiled(folder)
-        except BaseException:
-            shutil.rmtree(folder)
-            raise
-        weakref.finalize(compiled, shutil.rmtree, folder, ignore_errors=True)
-        return compiled
-
-    def _compiled(self, folder: Path) -> Compiled:
+    def compile(self, folder: Path) -> dict[str, Any]:
         with ExitStack() as stack:
             scratch = stack.enter_context(TemporaryDirectory(prefix="cleave-"))
             if self.device is not None and self.cannot_run is None:
@@ -151,11 +133,12 @@ class _Compilation:
             best = self._best(folder, Path(scratch))
             measured_ms, not_measured = self._measured(best)
             report = self._report(best, measured_ms, not_measured)
-            write_texts(folder, best.program.stages, best.source)
-            write_build(folder, best.build.folder)
-            write_report(folder, report)
-        number = self.device.number if self.device and not self.cannot_run else None
-        return Compiled(best.source, best.program.stages, report, folder, number)
+            copy_files(best.build.folder, folder)
+        return {
+            "report": report.json(),
+            "source": best.source,
+            "stages": dict(best.program.stages),
+        }
 
     def _prepare(self, worker: DeviceWorker) -> None:
         """Have the exact results on the GPU, if PyTorch has one."""
@@ -166,11 +149,8 @@ class _Compilation:
             self.worker = worker
         except NoDeviceError as error:
             self.device, self.cannot_run = None, str(error)
-            self._require_gpu()
-
-    def _require_gpu(self) -> None:
-        if self.wanted.require_gpu and self.cannot_run:
-            raise CompilationError(f"a GPU is required: {self.cannot_run}")
+            if self.wanted.require_gpu:
+                require_gpu(self.cannot_run)
 
     # Candidates
 
@@ -187,16 +167,14 @@ class _Compilation:
                 self._reject(choice, str(error))
             else:
                 if not candidate.build.faults or candidate.build.only_lacks:
-                    for other in candidates:
-                        self._reject(other.choice, other.build.faults[0])
+                    self._reject_faulty(candidates)
                     return candidate
                 candidates.append(candidate)
             if number + 1 == MOST_BUILDS:
                 break
         if not candidates:
             raise CompilationError(self._failure())
-        for other in candidates[1:]:
-            self._reject(other.choice, other.build.faults[0])
+        self._reject_faulty(candidates[1:])
         return candidates[0]
 
     def _programs(self) -> Iterator[tuple[Choice, TileProgram, str]]:
@@ -240,7 +218,13 @@ class _Compilation:
             return build_module(source, self.hardware, folder)
 
     def _reject(self, choice: Choice, reason: str) -> None:
-        self.rejected.append(Rejection(choice.configuration, reason))
+        self.rejected.append(_Rejection(choice.configuration, reason, None))
+
+    def _reject_faulty(self, candidates: Sequence[_Candidate]) -> None:
+        self.rejected += [
+            _Rejection(each.choice.configuration, each.build.faults[0], each.check)
+            for each in candidates
+        ]
 
     def _failure(self) -> str:
         last = self.rejected[-1]
@@ -267,31 +251,51 @@ class _Compilation:
 
     def _report(
         self, best: _Candidate, measured_ms: float | None, not_measured: str | None
-    ) -> Report:
+    ) -> RuleReport:
         binding = self.graph.facts.binding
         sizes = {name: binding.get(name) for name in self.graph.symbol_names}
         kernels = [
             op for op in best.program.plan.body.block.ops if isinstance(op, KernelOp)
         ]
-        nvcc = find_nvcc()
-        return Report(
+        configuration = best.choice.configuration
+        trials = [
+            _trial(number, each.configuration, each.check, None, each.reason)
+            for number, each in enumerate(self.rejected)
+        ]
+        trials.append(_trial(len(trials), configuration, best.check, measured_ms, None))
+        return RuleReport(
             graph=self.graph.graph_name,
             sizes={n: s if isinstance(s, int) else None for n, s in sizes.items()},
-            hardware=self.hardware,
+            effort=RULE,
+            hardware={"name": self.hardware.name, "arch": self.hardware.arch},
             device=self.device.name if self.device else None,
-            configuration=best.choice.configuration,
-            threads=max(k.threads.value.data for k in kernels if k.threads),
-            form=", ".join(dict.fromkeys(k.form.data for k in kernels if k.form)),
-            why=best.choice.why,
+            chosen=[str(configuration)],
+            chosen_graphs=[str(self.prepared.graph)],
+            chosen_number=len(self.rejected),
             kernels=best.build.kernels,
             faults=best.build.faults,
-            check=best.check,
+            checked=best.check.method,
+            checked_sizes=best.check.sizes,
+            max_error=best.check.max_error,
+            allowed_error=best.check.max_allowed,
+            predicted_ms=None,  # the rule has no cost model
             measured_ms=measured_ms,
             not_measured=not_measured,
-            rejected=self.rejected,
-            versions=versions(nvcc_version(nvcc) if nvcc else None),
-            seconds=self.seconds,
-            notes=self.notes,
+            unfused_ms=None,
+            floor_ms=floor_ms(self.graph, self.hardware),
+            candidates=1,
+            evaluated=len(trials),
+            pruned={},
+            trials=trials,
+            notes=[],
+            versions=self.versions,
+            seconds={name: round(s, 3) for name, s in self.seconds.items()},
+            configuration=configuration,
+            threads=max(k.threads.value.data for k in kernels if k.threads),
+            form=", ".join(dict.fromkeys(k.form.data for k in kernels if k.form)),
+            pipeline=pipeline(configuration),
+            why=best.choice.why,
+            check=best.check,
         )
 
     @contextmanager
@@ -302,6 +306,18 @@ class _Compilation:
         finally:
             spent = time.perf_counter() - start
             self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
+
+
+def _trial(
+    number: int,
+    configuration: Configuration,
+    check: NumericCheck | None,
+    measured_ms: float | None,
+    reason: str | None,
+) -> TrialReport:
+    error = None if check is None else check.max_error
+    text = str(configuration)
+    return TrialReport(number, [text], None, measured_ms, error, reason, False)
 
 
 def _require_right(check: NumericCheck) -> None:

@@ -13,7 +13,6 @@ from cleave.lowering.search.report import SearchReport
 if TYPE_CHECKING:
     import torch
 
-    from cleave.lowering.compilation.report import Report
     from cleave.lowering.runtime import CompiledGraph
 
 
@@ -32,7 +31,7 @@ class Compiled:
         self,
         source: str,
         stages: Mapping[str, str],
-        report: Report | SearchReport,
+        report: SearchReport,
         folder: Path,
         device: int | None,
     ) -> None:

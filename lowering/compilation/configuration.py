@@ -8,10 +8,6 @@ from dataclasses import dataclass
 from xdsl.passes import ModulePass
 
 from cleave.dialects.wording import counted
-from cleave.passes.plan_memory import PlanMemoryPass
-from cleave.passes.schedule_blocks import ScheduleBlocksPass
-from cleave.passes.schedule_masks import ScheduleMasksPass
-from cleave.passes.schedule_reductions import ScheduleReductionsPass
 
 
 @dataclass(frozen=True)
@@ -32,6 +28,12 @@ class Configuration:
 
     def passes(self) -> list[ModulePass]:
         """The passes that make planned tile programs of prepared graphs."""
+        # A report of what is in the cache has a configuration, and no need of them.
+        from cleave.passes.plan_memory import PlanMemoryPass
+        from cleave.passes.schedule_blocks import ScheduleBlocksPass
+        from cleave.passes.schedule_masks import ScheduleMasksPass
+        from cleave.passes.schedule_reductions import ScheduleReductionsPass
+
         return [
             ScheduleBlocksPass(tile=tiles_text(self.tile)),
             ScheduleReductionsPass(tile=tiles_text(self.reduce)),

@@ -12,16 +12,10 @@ Without nvcc there is only the first of each kernel's files, and no built.json.
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cleave.lowering.built_plan import MANIFEST, MODULE
-
-if TYPE_CHECKING:
-    from cleave.lowering.compilation.report import Report
 
 REPORT = "report.json"
 WRITTEN = ("[0-9][0-9]_*.mlir", "kernel_*.*", MANIFEST, MODULE, REPORT)
@@ -41,14 +35,3 @@ def write_texts(folder: Path, stages: Mapping[str, str], source: str) -> None:
     for number, (name, text) in enumerate(stages.items()):
         (folder / f"{number:02}_{name}.mlir").write_text(text, encoding="utf-8")
     (folder / MODULE).write_text(source, encoding="utf-8")
-
-
-def write_build(folder: Path, build: Path) -> None:
-    """Copy the files of a build. Raises OSError."""
-    shutil.copytree(build, folder, dirs_exist_ok=True)
-
-
-def write_report(folder: Path, report: Report) -> None:
-    """Write the report. Raises OSError."""
-    text = json.dumps(report.json(), indent=2) + "\n"
-    (folder / REPORT).write_text(text, encoding="utf-8")

@@ -1,111 +1,52 @@
-"""What a compilation chose, checked and measured, as plain data."""
+"""What a compilation without a search chose, checked and measured, as plain data."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cleave.lowering.compilation.accuracy import NumericCheck
 from cleave.lowering.compilation.configuration import Configuration
-from cleave.lowering.compilation.pipeline import pipeline
-from cleave.lowering.hardware import Hardware
+from cleave.lowering.search.effort import RULE
+from cleave.lowering.search.report import SearchReport, TrialReport
 
 
-@dataclass(frozen=True)
-class Rejection:
-    """A configuration that was not taken, and why, in one line."""
-
-    configuration: Configuration
-    reason: str
-
-
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True)
+class RuleReport(SearchReport):
     """
-    A compilation.
+    A compilation by the rule: what a search reports, and what a configuration is.
 
-    `sizes` has None for a dim that is only known at run time. `kernels` are the reports
-    of `cleave.lowering.kernel_report`, or less of each where there is no nvcc; `faults`
-    says why they are slower than planned. `device` is None without a GPU.
-    `measured_ms` is None where `not_measured` says why. `notes` say what else there is
-    to know, such as why nothing was searched.
+    Its trials are the configurations that were rejected, and the one that was not.
+    Nothing is predicted, and nothing left out. `sizes` has None for a dim that is only
+    known at run time. `kernels` has less of each kernel where there is no nvcc.
+    `threads`, `form` and `pipeline` (as `cleave-opt -p` takes it) are what came of the
+    configuration, `why` is how it was found.
     """
 
-    graph: str
-    sizes: Mapping[str, int | None]
-    hardware: Hardware
-    device: str | None
     configuration: Configuration
     threads: int
     form: str
+    pipeline: str
     why: Sequence[str]
-    kernels: Sequence[Mapping[str, Any]]
-    faults: Sequence[str]
     check: NumericCheck
-    measured_ms: float | None
-    not_measured: str | None
-    rejected: Sequence[Rejection]
-    versions: Mapping[str, str]
-    seconds: Mapping[str, float]
-    notes: Sequence[str] = ()
 
     @property
-    def choice(self) -> str:
-        """What was chosen, in a few words."""
-        return str(self.configuration)
+    def rejected(self) -> list[TrialReport]:
+        """The configurations that were not taken, each with a reason."""
+        return [trial for trial in self.trials if trial.reason is not None]
 
-    def json(self) -> dict[str, Any]:
-        """The report as JSON takes it; `cleave compile --json` adds the texts."""
-        configuration = self.configuration
-        check = self.check
-        return {
-            "graph": self.graph,
-            "sizes": dict(self.sizes),
-            "chosen": {
-                **_choice(configuration),
-                "threads": self.threads,
-                "form": self.form,
-                "pipeline": pipeline(configuration),
-                "why": list(self.why),
-            },
-            "checked": check.method,
-            "max_error": check.max_error,
-            "allowed_error": check.max_allowed,
-            "check": {
-                "sizes": dict(check.sizes),
-                "inputs": str(check.drawing),
-                "errors": list(check.errors),
-                "allowed": list(check.allowed),
-            },
-            "predicted_ms": None,  # the rule has no cost model
-            "measured_ms": self.measured_ms,
-            "not_measured": self.not_measured,
-            "hardware": {"name": self.hardware.name, "arch": self.hardware.arch},
-            "device": self.device,
-            "kernels": [_plain(kernel) for kernel in self.kernels],
-            "faults": list(self.faults),
-            "rejected": [
-                {**_choice(each.configuration), "reason": each.reason}
-                for each in self.rejected
-            ],
-            "notes": list(self.notes),
-            "versions": dict(self.versions),
-            "seconds": {name: round(s, 3) for name, s in self.seconds.items()},
-        }
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> RuleReport:
+        """The report that `json` gave. Raises TypeError or LookupError for others."""
+        fields: dict[str, Any] = dict(data)
+        fields["trials"] = [TrialReport(**trial) for trial in data["trials"]]
+        fields["configuration"] = Configuration(**data["configuration"])
+        fields["check"] = NumericCheck.parse(data["check"])
+        return cls(**fields)
 
 
-def _choice(configuration: Configuration) -> dict[str, Any]:
-    return {
-        "tile": dict(configuration.tile),
-        "reduce": dict(configuration.reduce),
-        "threads": configuration.threads,
-        "stages": configuration.stages,
-        "swizzle": configuration.swizzle,
-    }
-
-
-def _plain(kernel: Mapping[str, Any]) -> dict[str, Any]:
-    """A kernel's report with lists, as it is read back from JSON."""
-    return json.loads(json.dumps(kernel))
+def parse_report(data: Mapping[str, Any]) -> SearchReport:
+    """The report that `json` gave. Raises TypeError or LookupError for others."""
+    by_rule = data["effort"] == RULE
+    return RuleReport.of_json(data) if by_rule else SearchReport.of_json(data)

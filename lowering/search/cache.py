@@ -26,7 +26,7 @@ from platformdirs import user_cache_path
 
 import cleave
 from cleave.lowering.built_plan import MANIFEST, BuiltPlanError, load_built
-from cleave.lowering.search.report import SearchReport
+from cleave.lowering.compilation.report import parse_report
 
 RECORD = "compiled.json"
 BUILT = (MANIFEST, "kernel_*.*")
@@ -96,8 +96,9 @@ class Entry:
             record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
             if _digests(self.folder) != record["files"]:
                 raise ValueError("a file has changed")
-            SearchReport.of_json(record["report"])
-            load_built(self.folder)
+            parse_report(record["report"])
+            if MANIFEST in record["files"]:  # there was an nvcc
+                load_built(self.folder)
             return record
         except (OSError, ValueError, TypeError, LookupError, BuiltPlanError):
             # What is there, if anything, is not what was stored.

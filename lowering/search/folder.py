@@ -5,7 +5,8 @@ The files of a compilation by search.
     module.py                                   the generated TileLang module
     kernel_0.cu, kernel_0.cubin, kernel_0.so    CUDA, machine code, and what launches it
     built.json                                  what `cleave.lowering.runtime` loads
-    report.json, report.html                    what was found, tried and chosen
+    report.json                                 what was found, tried and chosen
+    report.html                                 the same of a search, for people
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from cleave.lowering.built_plan import MODULE
 from cleave.lowering.compilation.folder import REPORT, WRITTEN
+from cleave.lowering.search.effort import RULE
 from cleave.lowering.search.html import html
 from cleave.lowering.search.report import SearchReport
 
@@ -65,5 +67,6 @@ def _write(
     (folder / MODULE).write_text(source, encoding="utf-8")
     text = json.dumps(report.json(), indent=2) + "\n"
     (folder / REPORT).write_text(text, encoding="utf-8")
-    page = html(report, stages, source)
-    (folder / HTML).write_text(page, encoding="utf-8")
+    if report.effort != RULE:
+        page = html(report, stages, source)
+        (folder / HTML).write_text(page, encoding="utf-8")

@@ -14,7 +14,7 @@ class TrialReport:
 
     number: int
     schedules: Sequence[str]
-    predicted_ms: float
+    predicted_ms: float | None
     measured_ms: float | None
     max_error: float | None
     reason: str | None
@@ -32,7 +32,7 @@ class SearchReport:
     """
 
     graph: str
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int | None]
     effort: str
     hardware: Mapping[str, str]
     device: str | None
@@ -45,7 +45,7 @@ class SearchReport:
     checked_sizes: Mapping[str, int]
     max_error: float
     allowed_error: float
-    predicted_ms: float
+    predicted_ms: float | None
     measured_ms: float | None
     not_measured: str | None
     unfused_ms: float | None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
+from cleave.lowering.search.by_rule import compile_by_rule
 from cleave.lowering.search.compiling import SearchOptions, compile_by_search
 from cleave.lowering.search.effort import DEFAULT_EFFORT, EFFORTS, RULE, Ablation
 from cleave.lowering.toolchain import find_nvcc
@@ -40,17 +41,37 @@ class Request:
             )
 
     def why_by_rule(self, graph: GraphOp) -> str | None:
-        """Why nothing is searched for this graph; None if it is, "" if it is plain."""
+        """Why nothing is searched for this graph; None if it is."""
         if self.effort == RULE:
-            return ""
+            return f"effort is {RULE}"
         if stated := ", ".join(self.wanted.stated):
-            return f"not searched, for {stated} is stated" if self.effort else ""
+            return f"{stated} is stated"
         if unbound := _unbound(graph):
             names = ", ".join(unbound)
-            return f"not searched, for {names} is only known at run time"
+            return f"{names} is only known at run time"
         if self.effort is None and find_nvcc() is None:
-            return "not searched, for there is no nvcc to build candidates with"
+            return "there is no nvcc to build candidates with"
         return None
+
+    def notes_by_rule(self, why: str) -> list[str]:
+        """
+        What was not asked for like this: that nothing is searched, unless an option
+        says so and no other speaks of the search, and options without an effect.
+        """
+        is_meant = self.effort == RULE or (self.wanted.stated and self.effort is None)
+        without_effect = ", ".join(self._of_the_search)
+        if without_effect:
+            return [f"not searched, for {why}; without effect: {without_effect}"]
+        return [] if is_meant else [f"not searched, for {why}"]
+
+    @property
+    def _of_the_search(self) -> Iterator[str]:
+        """The options that are stated and that only a search takes, besides effort."""
+        if self.budget_seconds is not None:
+            yield "budget-seconds"
+        for part, is_in in vars(self.ablation).items():
+            if not is_in:
+                yield f"no-{part}"
 
 
 def compile_request(
@@ -67,12 +88,13 @@ def compile_request(
     CompilationError, PassFailedException or OSError, with a message for the user.
     """
     if (why := request.why_by_rule(graph)) is not None:
-        # Passes and NumPy, which a result in the cache needs nothing of.
-        from cleave.lowering.compilation.compilation import compile_graph
-
-        notes = [why] if why else []
-        return compile_graph(
-            graph, request.wanted, out_dir=out_dir, progress=progress, notes=notes
+        return compile_by_rule(
+            graph,
+            request.wanted,
+            use_cache=request.use_cache,
+            notes=request.notes_by_rule(why),
+            out_dir=out_dir,
+            progress=progress,
         )
     options = SearchOptions(
         effort=request.effort or DEFAULT_EFFORT,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering.compilation.device import Device
 from cleave.lowering.compilation.device_worker import DeviceWorker
-from cleave.lowering.hardware import Hardware
+from cleave.lowering.compilation.place import Place
 from cleave.lowering.search.candidates import (
     Candidates,
     PlannedCandidate,
@@ -24,17 +21,6 @@ from cleave.lowering.search.floor import floor_ms
 from cleave.lowering.search.folder import copy_files
 from cleave.lowering.search.report import SearchReport, TrialReport
 from cleave.lowering.search.tuning import Trial, Tuning, tune
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where kernels are meant to run: a GPU of this machine, or a kind of GPU."""
-
-    hardware: Hardware
-    device: Device | None
-    cannot_run: str | None
-    """Why there is no device; None if there is one."""
-    versions: Mapping[str, str]
 
 
 def searched(

@@ -9,11 +9,12 @@ import pytest
 from cleave.lowering.built_plan import BuiltKernel, BuiltPlan
 from cleave.lowering.compilation import building
 from cleave.lowering.compilation.building import BuildError, build_module
-from cleave.lowering.compilation.folder import write_build, write_texts
+from cleave.lowering.compilation.folder import write_texts
 from cleave.lowering.compile_workers import CompileJob, CompileOutcome
 from cleave.lowering.hardware import load_hardware
 from cleave.lowering.kernel_report import KernelReport
 from cleave.lowering.plan import Plan
+from cleave.lowering.search.folder import copy_files
 
 H200 = load_hardware("h200")
 
@@ -134,7 +135,7 @@ def test_a_folder_has_the_files_of_one_compilation(tmp_path: Path) -> None:
     build.mkdir()
     (build / "kernel_0.cu").write_text("cuda")
     write_texts(folder, {"input": "a", "insert-casts": "b", "more": "c"}, "first")
-    write_build(folder, build)
+    copy_files(build, folder)
     (folder / "01_notes.txt").write_text("kept")
     write_texts(folder, {"input": "d"}, "second")
     names = {path.name: path.read_text() for path in folder.iterdir()}

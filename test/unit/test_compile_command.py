@@ -1,5 +1,6 @@
 """`cleave compile`: its report, its JSON, and one message for each bad input."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from cleave.lowering.compilation import building, compilation
+from cleave.lowering.compilation import building, compilation, place
 from cleave.lowering.compilation.building import Build
 from cleave.lowering.compilation.device import NoDeviceError
+from cleave.lowering.search.report import SearchReport
 from cleave.lowering.toolchain import find_nvcc
 from cleave.tools import main
 
@@ -46,18 +48,19 @@ def build_module(source, hardware, folder):
 
 compilation.build_module = build_module
 compilation.check_tiles = lambda *_: type("Right", (), {"reasons": []})
-sys.exit(main.main(["compile", sys.argv[1], "--effort=rule", "--quiet"]))
+sys.exit(main.main(["compile", sys.argv[1], "--effort=rule", "--no-cache", "--quiet"]))
 """
 
 Run = Callable[..., CompletedProcess[str]]
 
 
 @pytest.fixture(autouse=True)
-def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def no_device() -> None:
         raise NoDeviceError("no CUDA device: there is no NVIDIA driver")
 
-    monkeypatch.setattr(compilation, "visible_device", no_device)
+    monkeypatch.setenv("CLEAVE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(place, "visible_device", no_device)
 
 
 @pytest.fixture
@@ -132,42 +135,50 @@ def test_what_does_not_fit_is_reported(cleave_compile: Run) -> None:
 def test_json_is_one_object_with_all_that_is_known(cleave_compile: Run) -> None:
     done = cleave_compile(MATMUL, "--json", "--stages=2", "--threads=256")
     found = json.loads(done.stdout)
+    searched = [field.name for field in dataclasses.fields(SearchReport)]
     assert list(found) == [
-        "graph",
-        "sizes",
-        "chosen",
-        "checked",
-        "max_error",
-        "allowed_error",
+        *searched,
+        "configuration",
+        "threads",
+        "form",
+        "pipeline",
+        "why",
         "check",
-        "predicted_ms",
-        "measured_ms",
-        "not_measured",
-        "hardware",
-        "device",
-        "kernels",
-        "faults",
-        "rejected",
-        "notes",
-        "versions",
-        "seconds",
         "kernel_source",
         "stages",
     ]
+    assert found["effort"] == "rule"
     assert found["graph"] == "matmul"
     assert found["sizes"] == {"M": 4096, "K": 4096, "N": 4096}
-    assert found["chosen"] == {
+    assert found["chosen"] == [
+        "tile M=128 N=256, reduce K=64, 256 threads, 2 stages, swizzle 10"
+    ]
+    assert found["configuration"] == {
         "tile": {"M": 128, "N": 256},
         "reduce": {"K": 64},
         "threads": 256,
         "stages": 2,
         "swizzle": 10,
-        "form": "pipelined",
-        "pipeline": "symbolize,drop-shifts,stabilize-exp,insert-casts,sink-scales,"
-        'schedule-blocks{tile="M=128 N=256"},schedule-reductions{tile="K=64"},'
-        "schedule-masks,plan-memory{threads=256 swizzle=10}",
-        "why": ["threads, stages: as stated", "K: reduced 64 at a time"],
     }
+    assert (found["threads"], found["form"]) == (256, "pipelined")
+    assert found["pipeline"] == (
+        "symbolize,drop-shifts,stabilize-exp,insert-casts,sink-scales,"
+        'schedule-blocks{tile="M=128 N=256"},schedule-reductions{tile="K=64"},'
+        "schedule-masks,plan-memory{threads=256 swizzle=10}"
+    )
+    assert found["why"] == ["threads, stages: as stated", "K: reduced 64 at a time"]
+    (trial,) = found["trials"]
+    assert trial == {
+        "number": found["chosen_number"],
+        "schedules": found["chosen"],
+        "predicted_ms": None,
+        "measured_ms": None,
+        "max_error": found["max_error"],
+        "reason": None,
+        "is_unfused": False,
+    }
+    # 2 * 4096^3 FLOP, at what an H200 computes.
+    assert 0.1 < found["floor_ms"] < 0.2
     assert found["checked"] == "numpy-tiles"
     assert 0 < found["max_error"] < found["allowed_error"]
     assert found["predicted_ms"] is None
@@ -185,7 +196,7 @@ def test_the_pipeline_is_that_of_cleave_opt(
     cleave_compile: Run, cleave_opt: Run
 ) -> None:
     found = json.loads(cleave_compile(MATMUL, "--json").stdout)
-    passes = found["chosen"]["pipeline"]
+    passes = found["pipeline"]
     done = cleave_opt(MATMUL, "-p", passes, "-t", "tilelang")
     assert done.stdout == found["kernel_source"]
 
@@ -193,7 +204,7 @@ def test_the_pipeline_is_that_of_cleave_opt(
 def test_without_nvcc_there_is_cuda_text(
     cleave_compile: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for module in (building, compilation):
+    for module in (building, place):
         monkeypatch.setattr(module, "find_nvcc", lambda: None)
     done = cleave_compile(MATMUL, "--out", str(tmp_path / "kept"))
     assert done.returncode == 0

@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 import cleave
 from cleave.lowering.built_plan import load_built
-from cleave.lowering.compilation import building, compilation
+from cleave.lowering.compilation import building, compilation, place
 from cleave.lowering.compilation import compiled as compiled_module
 from cleave.lowering.compilation.accuracy import DRAWINGS, NumericCheck
 from cleave.lowering.compilation.building import Build, BuildError
@@ -96,7 +96,7 @@ needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 
 
 def compiled_by_rule(graph: Any, **options: Any) -> Any:
-    return cleave.compile(graph, effort="rule", **options)
+    return cleave.compile(graph, effort="rule", cache=False, **options)
 
 
 def no_device() -> None:
@@ -105,12 +105,12 @@ def no_device() -> None:
 
 @pytest.fixture(autouse=True)
 def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "visible_device", no_device)
+    monkeypatch.setattr(place, "visible_device", no_device)
 
 
 @pytest.fixture
 def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (building, compilation):
+    for module in (building, place):
         monkeypatch.setattr(module, "find_nvcc", lambda: None)
 
 
@@ -157,7 +157,7 @@ def test_every_example_compiles(name: str, tmp_path: Path) -> None:
     assert compiled.name == name
     assert report.check.method == "numpy-tiles"
     assert report.check.max_error <= report.check.max_allowed
-    assert report.faults == ()
+    assert report.faults == []
     assert "__global__ void" in (tmp_path / "kernel_0.cu").read_text()
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 
 import cleave
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.lowering.compilation import compilation
+from cleave.lowering.compilation import building, compilation, place
 from cleave.lowering.compilation.device import NoDeviceError
-from cleave.lowering.compilation.report import Report
+from cleave.lowering.compilation.report import RuleReport
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import load_hardware
 from cleave.lowering.search import compiling, request, searching
@@ -48,11 +49,15 @@ DYNAMIC = MATMUL.replace("M = 256, ", "")
 
 CACHED = """
 import sys
+from cleave.lowering import toolchain
+if "{nvcc}" == "without nvcc":
+    toolchain.find_nvcc = lambda: None
 from cleave.tools import main
 status = main.main(sys.argv[1:])
 heavy = {"torch", "tilelang", "numpy"} & sys.modules.keys()
 sys.exit(status or ", ".join(heavy) or 0)
 """
+"""A command that imports nothing which it takes to search, compile or run."""
 
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 
@@ -63,8 +68,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         raise NoDeviceError("no CUDA device")
 
     monkeypatch.setenv("CLEAVE_CACHE_DIR", str(tmp_path / "cache"))
-    for module in (compilation, compiling):
-        monkeypatch.setattr(module, "visible_device", no_device)
+    monkeypatch.setattr(place, "visible_device", no_device)
 
 
 @needs_nvcc
@@ -113,14 +117,11 @@ def test_a_second_compilation_compiles_nothing(
         cleave.compile(file, effort="quick", budget_seconds=300, cache=False)
 
 
-def _cached(command: list[str]) -> str:
-    """
-    What a command prints in a process of its own, which takes under 2 s and imports
-    nothing that it takes to search, compile or run.
-    """
+def _cached(command: list[str], nvcc: str = "") -> str:
+    """What a command prints in a process of its own, which takes under 2 s."""
     before = getrusage(RUSAGE_CHILDREN)
     done = subprocess.run(
-        [sys.executable, "-c", CACHED, *command],
+        [sys.executable, "-c", CACHED.replace("{nvcc}", nvcc), *command],
         env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,
@@ -233,7 +234,7 @@ def test_what_is_stated_or_dynamic_takes_the_rule(
     def by_search(*_: object, **__: object) -> None:
         asked.append(("search", []))
 
-    monkeypatch.setattr(compilation, "compile_graph", by_rule)
+    monkeypatch.setattr(request, "compile_by_rule", by_rule)
     monkeypatch.setattr(request, "compile_by_search", by_search)
     monkeypatch.setattr(request, "find_nvcc", lambda: None)
     cleave.compile(MATMUL, effort="rule")
@@ -252,15 +253,77 @@ def test_what_is_stated_or_dynamic_takes_the_rule(
     ]
 
 
-def test_a_note_is_in_the_report_of_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "find_nvcc", lambda: None)
-    for module in ("building", "compilation"):
-        monkeypatch.setattr(
-            f"cleave.lowering.compilation.{module}.find_nvcc", lambda: None
-        )
-    report = cleave.compile(DYNAMIC).report
-    assert isinstance(report, Report)
-    assert report.json()["notes"] == ["not searched, for M is only known at run time"]
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        (
+            {"effort": "rule", "budget_seconds": 5, "iterate": False, "layouts": False},
+            "effort is rule; without effect: budget-seconds, no-iterate, no-layouts",
+        ),
+        (
+            {"tile": "M=128", "superoptimize": False},
+            "tile is stated; without effect: no-superoptimize",
+        ),
+        (
+            {"tile": "M=128", "stages": 2, "effort": "full", "budget_seconds": 3},
+            "tile, stages is stated; without effect: budget-seconds",
+        ),
+    ],
+)
+def test_options_of_a_search_that_is_none_are_noted(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], note: str
+) -> None:
+    noted: list[str] = []
+
+    def by_rule(*_: object, notes: list[str], **__: object) -> None:
+        noted.extend(notes)
+
+    monkeypatch.setattr(request, "compile_by_rule", by_rule)
+    cleave.compile(MATMUL, **options)
+    assert noted == [f"not searched, for {note}"]
+
+
+def test_the_result_of_the_rule_is_kept_as_well(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With the notes of each request, and under all that a configuration states."""
+    for module in (request, building, place):
+        monkeypatch.setattr(module, "find_nvcc", lambda: None)
+    first = cleave.compile(DYNAMIC, out_dir=tmp_path / "first")
+    assert isinstance(first.report, RuleReport)
+    note = "not searched, for M is only known at run time"
+    assert first.report.notes == [note]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(compilation, "compile_graph", refuse)
+    second = cleave.compile(DYNAMIC, out_dir=tmp_path / "second", budget_seconds=9)
+    kept, request_note = second.report.notes
+    assert kept.startswith("from the cache: ")
+    assert request_note == f"{note}; without effect: budget-seconds"
+    assert replace(second.report, notes=[note]) == first.report
+    assert second.stages == first.stages
+    for file in (tmp_path / "first").iterdir():
+        if file.name != "report.json":
+            assert (tmp_path / "second" / file.name).read_text() == file.read_text()
+    file = tmp_path / "dynamic.mlir"
+    file.write_text(DYNAMIC)
+    third = json.loads(_cached(["compile", str(file), "--json"], "without nvcc"))
+    assert third["notes"] == [kept, note]
+    assert third["kernel_source"] == first.source
+    others: list[dict[str, Any]] = [
+        {"cache": False},
+        {"fast_math": True},
+        {"tile": "N=64"},
+        {"reduce": "K=64"},
+        {"threads": 128},
+        {"stages": 3},
+        {"swizzle": 4},
+    ]
+    for options in others:
+        with pytest.raises(AssertionError, match="compiled"):
+            cleave.compile(DYNAMIC, **options)
 
 
 @pytest.mark.parametrize(
@@ -296,8 +359,8 @@ def test_ctrl_c_is_silent_and_leaves_no_entry(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(searching, "find_candidates", interrupted)
-    monkeypatch.setattr(compiling, "find_nvcc", lambda: Path("nvcc"))
-    monkeypatch.setattr(compiling, "nvcc_version", str)
+    monkeypatch.setattr(place, "find_nvcc", lambda: Path("nvcc"))
+    monkeypatch.setattr(place, "nvcc_version", str)
     file = tmp_path / "product.mlir"
     file.write_text(MATMUL)
     assert main.main(["compile", str(file), "--effort=quick", "--quiet"]) == 130

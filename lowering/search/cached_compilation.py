@@ -1,0 +1,122 @@
+"""
+A compilation from the cache, or one that is made and kept there.
+
+A result in the cache is printed in a second or two: nothing here imports PyTorch,
+TileLang, NumPy or the passes, which `make` does when it is called.
+"""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, TypeAlias
+
+from cleave.lowering.compilation.compiled import Compiled
+from cleave.lowering.compilation.place import Place, require_gpu
+from cleave.lowering.compilation.report import parse_report
+from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
+from cleave.lowering.search.folder import clear_folder, copy_files, write_folder
+
+Record: TypeAlias = dict[str, Any]
+"""`report`, `source` and `stages` of a compilation, as JSON takes them."""
+
+
+def key_of(graph: str, place: Place, **asked: object) -> dict[str, Any]:
+    """All that the result for a graph's text depends on, with what was asked for."""
+    return {
+        "graph": graph,
+        "device": place.device.name if place.device else None,
+        "arch": place.hardware.arch,
+        "versions": place.versions,
+        "source": source_digest(),
+        **asked,
+    }
+
+
+def compile_cached(
+    make: Callable[[Path], Record],
+    key: Mapping[str, Any] | None,
+    place: Place,
+    *,
+    gpu_is_required: bool,
+    out_dir: Path | None,
+    progress: Callable[[str], object],
+    notes: Sequence[str] = (),
+) -> Compiled:
+    """
+    What is in the cache under a key, or what `make` builds into a folder.
+
+    Args:
+        key: see `key_of`; None leaves the cache alone.
+        out_dir: where all files are kept; if None, as long as the result.
+        notes: what the report says besides, whether it is from the cache or not.
+    Raises:
+        CompilationError, if a GPU is required and the kernel did not run; OSError; and
+        what `make` raises.
+    """
+    folder = out_dir or Path(mkdtemp(prefix="cleave-"))
+    try:
+        clear_folder(folder)
+        if key is None:
+            record = make(folder)
+        else:
+            record = _kept(make, Entry(cache_key(key)), place, folder, progress)
+        record["report"]["notes"] += notes
+        compiled = _finished(record, folder, place, gpu_is_required)
+    except BaseException:
+        if out_dir is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if out_dir is None:
+        weakref.finalize(compiled, shutil.rmtree, folder, ignore_errors=True)
+    return compiled
+
+
+def _kept(
+    make: Callable[[Path], Record],
+    entry: Entry,
+    place: Place,
+    folder: Path,
+    progress: Callable[[str], object],
+) -> Record:
+    """The record of an entry, which is made if it is not there."""
+    with entry.locked(progress):
+        if (record := entry.load()) is not None:
+            copy_files(entry.folder, folder, but=RECORD)
+            record["report"]["notes"].append(f"from the cache: {entry.folder}")
+            return record
+        record = make(folder)
+        if not _is_final(record["report"], place):
+            return record
+        if (problem := entry.store(record, folder)) is not None:
+            record["report"]["notes"].append(problem)
+    return record
+
+
+def _is_final(report: Mapping[str, Any], place: Place) -> bool:
+    """Whether a GPU that is there did all it could: the next time it may do more."""
+    if place.device is None:
+        return True
+    has_sizes = None not in report["sizes"].values()
+    is_measured = report["measured_ms"] is not None
+    return _ran(report["checked"]) and (is_measured or not has_sizes)
+
+
+def _ran(checked: str) -> bool:
+    return checked == "device"
+
+
+def _finished(
+    record: Record, folder: Path, place: Place, gpu_is_required: bool
+) -> Compiled:
+    report = parse_report(record["report"])
+    ran = _ran(report.checked)
+    if gpu_is_required and not ran:
+        require_gpu(report.not_measured)
+    stages: dict[str, str] = record["stages"]
+    write_folder(folder, stages, record["source"], report)
+    number = place.device.number if place.device and ran else None
+    return Compiled(record["source"], stages, report, folder, number)

@@ -1,0 +1,137 @@
+"""When a compilation may be kept, and when one that was kept is enough."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleave.lowering.compilation import place as place_module
+from cleave.lowering.compilation.device import Device, NoDeviceError
+from cleave.lowering.compilation.place import Place, this_place
+from cleave.lowering.compilation.wanted import CompilationError
+from cleave.lowering.hardware import load_hardware
+from cleave.lowering.search.cached_compilation import compile_cached, key_of
+from cleave.lowering.search.report import SearchReport, TrialReport
+
+H200 = load_hardware("h200")
+DEVICE = Device(0, "NVIDIA H200", H200)
+NONE = Place(H200, None, "no GPU", {})
+GPU = Place(H200, DEVICE, None, {})
+
+STAGES = {"input": "graph", "select-schedules": "itgraph.plan @g {\n}\n"}
+
+
+def record(
+    checked: str, measured_ms: float | None, size: int | None = 4
+) -> dict[str, Any]:
+    trial = TrialReport(0, ["tile M=64"], 0.5, measured_ms, 0.25, None, False)
+    report = SearchReport(
+        graph="g",
+        sizes={"M": size},
+        effort="quick",
+        hardware={"name": "NVIDIA H200", "arch": "sm_90a"},
+        device=None,
+        chosen=["tile M=64"],
+        chosen_graphs=["algebra.graph"],
+        chosen_number=0,
+        kernels=[],
+        faults=[],
+        checked=checked,
+        checked_sizes={"M": 2},
+        max_error=0.25,
+        allowed_error=0.5,
+        predicted_ms=0.5,
+        measured_ms=measured_ms,
+        not_measured=None if measured_ms else "PyTorch has no GPU",
+        unfused_ms=None,
+        floor_ms=0.25,
+        candidates=2,
+        evaluated=1234,
+        pruned={},
+        trials=[trial],
+        notes=[],
+        versions={"cleave": "1"},
+        seconds={},
+    )
+    return {"report": report.json(), "source": "module", "stages": STAGES}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
+    """`made(record, place)` compiles it three times; how often was it made?"""
+    monkeypatch.setenv("CLEAVE_CACHE_DIR", str(tmp_path / "cache"))
+
+    def times(record: dict[str, Any], place: Place, **options: Any) -> int:
+        calls: list[Path] = []
+
+        def make(folder: Path) -> dict[str, Any]:
+            calls.append(folder)
+            return json.loads(json.dumps(record))
+
+        key = key_of("graph", place) if options.pop("use_cache", True) else None
+        required = options.pop("gpu_is_required", False)
+        for _ in range(3):
+            compile_cached(
+                make,
+                key,
+                place,
+                gpu_is_required=required,
+                out_dir=None,
+                progress=str,
+                **options,
+            )
+        return len(calls)
+
+    return times
+
+
+@pytest.mark.parametrize(
+    ("place", "record_", "calls"),
+    [
+        (NONE, record("numpy-tiles", None), 1),
+        (GPU, record("device", 0.5), 1),
+        (GPU, record("device", None, size=None), 1),
+        # What a GPU that is there has not run, or not timed, it may the next time.
+        (GPU, record("numpy-tiles", None), 3),
+        (GPU, record("numpy-tiles", None, size=None), 3),
+        (GPU, record("device", None), 3),
+    ],
+)
+def test_only_what_could_not_be_better_is_kept(
+    made: Callable[..., int], place: Place, record_: dict[str, Any], calls: int
+) -> None:
+    assert made(record_, place) == calls
+
+
+def test_what_was_made_without_a_gpu_is_not_for_one(made: Callable[..., int]) -> None:
+    assert made(record("numpy-tiles", None), NONE) == 1
+    assert made(record("device", 0.5), GPU) == 1
+
+
+def test_without_the_cache_all_is_made(made: Callable[..., int]) -> None:
+    assert made(record("device", 0.5), GPU) == 1
+    assert made(record("device", 0.5), GPU, use_cache=False) == 3
+
+
+def test_a_gpu_that_is_required_has_run_the_kernel(made: Callable[..., int]) -> None:
+    assert made(record("device", None, size=None), GPU, gpu_is_required=True) == 1
+    message = "^a GPU is required: PyTorch has no GPU$"
+    with pytest.raises(CompilationError, match=message):
+        made(record("numpy-tiles", None), NONE, gpu_is_required=True)
+
+
+def test_a_gpu_without_nvcc_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place_module, "visible_device", lambda: DEVICE)
+    monkeypatch.setattr(place_module, "find_nvcc", lambda: None)
+    place = this_place()
+    assert place.device is DEVICE
+    assert place.cannot_run == "there is a GPU, but no nvcc to build a kernel with"
+    assert "nvcc" not in place.versions
+
+    def no_device() -> Device:
+        raise NoDeviceError("no driver")
+
+    monkeypatch.setattr(place_module, "visible_device", no_device)
+    assert (this_place().device, this_place().cannot_run) == (None, "no driver")
