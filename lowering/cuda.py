@@ -69,7 +69,7 @@ from cleave.lowering.toolchain import (
 # The hook by which TileLang hands CUDA text to a compiler and takes a cubin back.
 COMPILE_HOOK = "tilelang_callback_cuda_compile"
 
-# Where TileLang writes the text of what it parses, by default in the home folder.
+# Where TileLang makes folders as it is imported, by default in the home folder.
 CACHE_VARIABLE = "TILELANG_CACHE_DIR"
 
 # The hook, and the environment, are global to the process.

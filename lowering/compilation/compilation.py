@@ -14,42 +14,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.lowering.compilation.accuracy import NumericCheck
-from cleave.lowering.compilation.building import (
-    Build,
-    BuildError,
-    build_module,
-)
+from cleave.lowering.compilation.building import Build, BuildError, build_module
 from cleave.lowering.compilation.choices import choices_for
-from cleave.lowering.compilation.configuration import Configuration
 from cleave.lowering.compilation.default_configurations import Choice
-from cleave.lowering.compilation.device import Device, NoDeviceError
+from cleave.lowering.compilation.device import NoDeviceError
 from cleave.lowering.compilation.device_worker import CandidateError, DeviceWorker
 from cleave.lowering.compilation.folder import write_texts
 from cleave.lowering.compilation.footprint import require_fit
+from cleave.lowering.compilation.outcome import Candidate, Rejection, report_of
 from cleave.lowering.compilation.pipeline import (
     NoProgramError,
     TileProgram,
-    pipeline,
     prepare,
     schedule,
 )
 from cleave.lowering.compilation.place import Place, require_gpu
-from cleave.lowering.compilation.report import RuleReport
 from cleave.lowering.compilation.tile_check import check_tiles
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.numpy_algebra import ExecutionError
-from cleave.lowering.search.effort import RULE
-from cleave.lowering.search.floor import floor_ms
 from cleave.lowering.search.folder import copy_files
-from cleave.lowering.search.report import TrialReport
 from cleave.lowering.toolchain import tilelang_is_installed
 
 MOST_BUILDS = 4
@@ -60,17 +50,6 @@ REPEATS = 40
 
 REFUSALS = (BuildError, NoProgramError, ExecutionError, CandidateError)
 """What is wrong with one configuration."""
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """A configuration that was built and computes the right numbers."""
-
-    choice: Choice
-    program: TileProgram
-    source: str
-    build: Build
-    check: NumericCheck
 
 
 def compile_graph(
@@ -90,15 +69,6 @@ def compile_graph(
     return _Compilation(graph, wanted, place, progress).compile(folder)
 
 
-@dataclass(frozen=True)
-class _Rejection:
-    """A configuration that is not taken, and its check if there was one."""
-
-    configuration: Configuration
-    reason: str
-    check: NumericCheck | None
-
-
 class _Compilation:
     def __init__(
         self,
@@ -109,12 +79,10 @@ class _Compilation:
     ) -> None:
         self.wanted = wanted
         self.progress = progress
-        self.rejected: list[_Rejection] = []
+        self.rejected: list[Rejection] = []
         self.seconds: dict[str, float] = {}
+        self.place = place
         self.hardware = place.hardware
-        self.versions = place.versions
-        self.device: Device | None = place.device
-        self.cannot_run = place.cannot_run
         self.worker: DeviceWorker | None = None
         """What runs candidates; None if nothing does."""
         try:
@@ -127,12 +95,21 @@ class _Compilation:
     def compile(self, folder: Path) -> dict[str, Any]:
         with ExitStack() as stack:
             scratch = stack.enter_context(TemporaryDirectory(prefix="cleave-"))
-            if self.device is not None and self.cannot_run is None:
-                worker = DeviceWorker(self.graph, self.device)
+            device = self.place.device
+            if device is not None and self.place.cannot_run is None:
+                worker = DeviceWorker(self.graph, device)
                 self._prepare(stack.enter_context(worker))
             best = self._best(folder, Path(scratch))
             measured_ms, not_measured = self._measured(best)
-            report = self._report(best, measured_ms, not_measured)
+            report = report_of(
+                self.prepared,
+                self.place,
+                best,
+                self.rejected,
+                measured_ms,
+                not_measured,
+                self.seconds,
+            )
             copy_files(best.build.folder, folder)
         return {
             "report": report.json(),
@@ -148,15 +125,15 @@ class _Compilation:
                 worker.prepare()
             self.worker = worker
         except NoDeviceError as error:
-            self.device, self.cannot_run = None, str(error)
+            self.place = replace(self.place, device=None, cannot_run=str(error))
             if self.wanted.require_gpu:
-                require_gpu(self.cannot_run)
+                require_gpu(self.place.cannot_run)
 
     # Candidates
 
-    def _best(self, folder: Path, scratch: Path) -> _Candidate:
+    def _best(self, folder: Path, scratch: Path) -> Candidate:
         """The first of those that are built that has no faults, or the first."""
-        candidates: list[_Candidate] = []
+        candidates: list[Candidate] = []
         for number, (choice, program, source) in enumerate(self._programs()):
             # Also what is rejected in the end can be looked at.
             write_texts(folder, program.stages, source)
@@ -195,7 +172,7 @@ class _Compilation:
 
     def _tried(
         self, choice: Choice, program: TileProgram, source: str, folder: Path
-    ) -> _Candidate:
+    ) -> Candidate:
         """Build and check a candidate. Raises one of REFUSALS."""
         if self.worker is None:
             self.progress(f"check in NumPy: {choice.configuration}")
@@ -210,7 +187,7 @@ class _Compilation:
             with self._timed("check"):
                 check = self.worker.check(build.folder)
             _require_right(check)
-        return _Candidate(choice, program, source, build, check)
+        return Candidate(choice, program, source, build, check)
 
     def _built(self, choice: Choice, source: str, folder: Path) -> Build:
         self.progress(f"build: {choice.configuration}")
@@ -218,11 +195,11 @@ class _Compilation:
             return build_module(source, self.hardware, folder)
 
     def _reject(self, choice: Choice, reason: str) -> None:
-        self.rejected.append(_Rejection(choice.configuration, reason, None))
+        self.rejected.append(Rejection(choice.configuration, reason, None))
 
-    def _reject_faulty(self, candidates: Sequence[_Candidate]) -> None:
+    def _reject_faulty(self, candidates: Sequence[Candidate]) -> None:
         self.rejected += [
-            _Rejection(each.choice.configuration, each.build.faults[0], each.check)
+            Rejection(each.choice.configuration, each.build.faults[0], each.check)
             for each in candidates
         ]
 
@@ -237,10 +214,10 @@ class _Compilation:
 
     # The one that was chosen
 
-    def _measured(self, best: _Candidate) -> tuple[float | None, str | None]:
+    def _measured(self, best: Candidate) -> tuple[float | None, str | None]:
         """Its time in milliseconds, or why there is none."""
         if self.worker is None or best.build.built is None:
-            return None, self.cannot_run
+            return None, self.place.cannot_run
         if dynamic := best.build.built.plan.dynamic_dims:
             return None, f"{', '.join(dynamic)} is only known at run time"
         self.progress(f"time: {best.choice.configuration}")
@@ -248,55 +225,6 @@ class _Compilation:
         with self._timed("measure"):
             found = self.worker.measure({name: best.build.folder}, REPEATS)
         return found.times.get(name), found.rejected.get(name)
-
-    def _report(
-        self, best: _Candidate, measured_ms: float | None, not_measured: str | None
-    ) -> RuleReport:
-        binding = self.graph.facts.binding
-        sizes = {name: binding.get(name) for name in self.graph.symbol_names}
-        kernels = [
-            op for op in best.program.plan.body.block.ops if isinstance(op, KernelOp)
-        ]
-        configuration = best.choice.configuration
-        trials = [
-            _trial(number, each.configuration, each.check, None, each.reason)
-            for number, each in enumerate(self.rejected)
-        ]
-        trials.append(_trial(len(trials), configuration, best.check, measured_ms, None))
-        return RuleReport(
-            graph=self.graph.graph_name,
-            sizes={n: s if isinstance(s, int) else None for n, s in sizes.items()},
-            effort=RULE,
-            hardware={"name": self.hardware.name, "arch": self.hardware.arch},
-            device=self.device.name if self.device else None,
-            chosen=[str(configuration)],
-            chosen_graphs=[str(self.prepared.graph)],
-            chosen_number=len(self.rejected),
-            kernels=best.build.kernels,
-            faults=best.build.faults,
-            checked=best.check.method,
-            checked_sizes=best.check.sizes,
-            max_error=best.check.max_error,
-            allowed_error=best.check.max_allowed,
-            predicted_ms=None,  # the rule has no cost model
-            measured_ms=measured_ms,
-            not_measured=not_measured,
-            unfused_ms=None,
-            floor_ms=floor_ms(self.graph, self.hardware),
-            candidates=1,
-            evaluated=len(trials),
-            pruned={},
-            trials=trials,
-            notes=[],
-            versions=self.versions,
-            seconds={name: round(s, 3) for name, s in self.seconds.items()},
-            configuration=configuration,
-            threads=max(k.threads.value.data for k in kernels if k.threads),
-            form=", ".join(dict.fromkeys(k.form.data for k in kernels if k.form)),
-            pipeline=pipeline(configuration),
-            why=best.choice.why,
-            check=best.check,
-        )
 
     @contextmanager
     def _timed(self, phase: str) -> Generator[None]:
@@ -306,18 +234,6 @@ class _Compilation:
         finally:
             spent = time.perf_counter() - start
             self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
-
-
-def _trial(
-    number: int,
-    configuration: Configuration,
-    check: NumericCheck | None,
-    measured_ms: float | None,
-    reason: str | None,
-) -> TrialReport:
-    error = None if check is None else check.max_error
-    text = str(configuration)
-    return TrialReport(number, [text], None, measured_ms, error, reason, False)
 
 
 def _require_right(check: NumericCheck) -> None:

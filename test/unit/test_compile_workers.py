@@ -75,6 +75,18 @@ def test_each_failure_is_a_reason_and_the_others_go_on(tmp_path: Path) -> None:
     assert 2 <= outcomes[1].seconds < 5
 
 
+def test_a_folder_of_tilelang_that_is_stated_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "import os; raise ValueError(os.environ['TILELANG_CACHE_DIR'])"
+    monkeypatch.delenv("TILELANG_CACHE_DIR", raising=False)
+    (own,) = compile_all([job(tmp_path, "own", body)])
+    assert "ValueError: " + tempfile.gettempdir() in reason(own)
+    monkeypatch.setenv("TILELANG_CACHE_DIR", "/stated")
+    (stated,) = compile_all([job(tmp_path, "stated", body)])
+    assert reason(stated).endswith("ValueError: /stated")
+
+
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     """Neither the process nor what it started outlives the time limit."""
     note = tmp_path / "pids"
