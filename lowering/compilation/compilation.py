@@ -39,6 +39,7 @@ from cleave.lowering.compilation.place import Place, require_gpu
 from cleave.lowering.compilation.tile_check import check_tiles
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.numpy_algebra import ExecutionError
+from cleave.lowering.report_page.graph_picture import pictures
 from cleave.lowering.search.folder import copy_files
 from cleave.lowering.toolchain import tilelang_is_installed
 
@@ -61,7 +62,7 @@ def compile_graph(
 ) -> dict[str, Any]:
     """
     Compile a graph for a place. Its build is in `folder`; what is returned is the
-    `report`, the `source` and the `stages`, as JSON takes them.
+    `report`, the `source`, the `stages` and the `pictures`, as JSON takes them.
 
     Raises CompilationError, PassFailedException or OSError, with a message for the
     user.
@@ -115,6 +116,7 @@ class _Compilation:
             "report": report.json(),
             "source": best.source,
             "stages": dict(best.program.stages),
+            "pictures": pictures(self.graph, [self.prepared.graph]),
         }
 
     def _prepare(self, worker: DeviceWorker) -> None:

@@ -54,13 +54,16 @@ def report_of(
     plan = best.program.plan
     kernels = [op for op in plan.body.block.ops if isinstance(op, KernelOp)]
     configuration = best.choice.configuration
+    name = graph.graph_name
     trials = [
-        _trial(number, each.configuration, each.check, None, each.reason)
+        _trial(number, name, each.configuration, each.check, None, each.reason)
         for number, each in enumerate(rejected)
     ]
-    trials.append(_trial(len(trials), configuration, best.check, measured_ms, None))
+    trials.append(
+        _trial(len(trials), name, configuration, best.check, measured_ms, None)
+    )
     return RuleReport(
-        graph=graph.graph_name,
+        graph=name,
         sizes={n: s if isinstance(s, int) else None for n, s in sizes.items()},
         effort=RULE,
         hardware={"name": place.hardware.name, "arch": place.hardware.arch},
@@ -97,6 +100,7 @@ def report_of(
 
 def _trial(
     number: int,
+    graph: str,
     configuration: Configuration,
     check: NumericCheck | None,
     measured_ms: float | None,
@@ -104,4 +108,4 @@ def _trial(
 ) -> TrialReport:
     error = None if check is None else check.max_error
     text = str(configuration)
-    return TrialReport(number, [text], None, measured_ms, error, reason, False)
+    return TrialReport(number, graph, [text], None, measured_ms, error, reason, False)

@@ -21,7 +21,7 @@ from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
 from cleave.lowering.search.folder import clear_folder, copy_files, write_folder
 
 Record: TypeAlias = dict[str, Any]
-"""`report`, `source` and `stages` of a compilation, as JSON takes them."""
+"""`report`, `source`, `stages` and `pictures` of a compilation, as JSON takes them."""
 
 
 def key_of(graph: str, place: Place, **asked: object) -> dict[str, Any]:
@@ -117,6 +117,6 @@ def _finished(
     if gpu_is_required and not ran:
         require_gpu(report.not_measured)
     stages: dict[str, str] = record["stages"]
-    write_folder(folder, stages, record["source"], report)
+    write_folder(folder, stages, record["source"], report, record["pictures"])
     number = place.device.number if place.device and ran else None
     return Compiled(record["source"], stages, report, folder, number)

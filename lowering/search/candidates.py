@@ -17,7 +17,13 @@ from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.search.effort import Ablation, Effort
-from cleave.lowering.search.unfused import Unfused, is_unfused, unfused
+from cleave.lowering.search.unfused import (
+    Schedule,
+    Unfused,
+    is_unfused,
+    unfused,
+    why_none,
+)
 from cleave.lowering.tilelang.module import emit_module
 from cleave.lowering.tilelang.text import EmissionError
 from cleave.passes.drop_shifts import DropShiftsPass
@@ -25,6 +31,7 @@ from cleave.passes.equal_graphs import have_candidates
 from cleave.passes.infer_reduced_dims import InferReducedDimsPass
 from cleave.passes.partition_reductions import PartitionReductionsPass
 from cleave.passes.partition_split import PartitionSplitPass
+from cleave.passes.partitioning.piece import piece_of
 from cleave.passes.scheduling.ranking import Pruned, Search
 from cleave.passes.scheduling.selection import Candidate, select, varied
 from cleave.passes.sink_scales import SinkScalesPass
@@ -57,6 +64,8 @@ class PlannedCandidate:
     is_unfused: bool
     calls_library: bool = False
     """Whether a part of it is a vendor's, which only measurement can judge."""
+    steps: Sequence[Schedule] = ()
+    """The schedules of `pieces`."""
 
 
 @dataclass
@@ -68,8 +77,12 @@ class Candidates:
     """Graphs and sequences of pieces that competed."""
     pruned: Pruned = field(default_factory=Pruned)
     notes: list[str] = field(default_factory=list[str])
-    refused: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Schedules that turned out to have no program, with the reason."""
+    refused: list[tuple[str, str, str]] = field(
+        default_factory=list[tuple[str, str, str]]
+    )
+    """Graphs and schedules of them that have no program after all, with the reason."""
+    stages: dict[str, str] = field(default_factory=dict[str, str])
+    """The IR on the way to the graphs that competed, by what made it."""
 
 
 @contextmanager
@@ -127,9 +140,13 @@ def find_candidates(
             candidate, search, fast_math, found
         ):
             break
+    if found.plans and not any(plan.is_unfused for plan in found.plans):
+        refused = {name: reason for name, _, reason in found.refused}
+        if (why := why_none(graph, candidates, refused, search)) is not None:
+            found.notes.append(why)
     found.plans.sort(key=lambda plan: plan.predicted_ms)
     if not found.plans:
-        reason = found.refused[-1][1] if found.refused else found.pruned.binding()
+        reason = found.refused[-1][-1] if found.refused else found.pruned.binding()
         raise CompilationError(f"@{graph.graph_name} has no legal schedule: {reason}")
     return found
 
@@ -146,6 +163,7 @@ def _equal_graphs(
     module = _run(
         graph.graph_name, ModuleOp([graph.clone()]), [SymbolizePass(), DropShiftsPass()]
     )
+    found.stages[DropShiftsPass.name] = f"{module!s}\n"
     if ablation.superoptimize:
         progress("search for equal graphs")
         superoptimize = SuperoptimizePass(split=effort.split)
@@ -159,6 +177,7 @@ def _equal_graphs(
             equal = _run(name, module.clone(), [InferReducedDimsPass(), superoptimize])
             progress("test equal graphs")
             module = _run(name, equal, [specialize])
+            found.stages["equal-graphs"] = f"{module!s}\n"
         except CompilationError as error:
             # A graph that cannot be searched can still be scheduled as it is.
             found.notes.append(str(error))
@@ -194,17 +213,17 @@ def _add(
 ) -> bool:
     schedules = [str(schedule) for schedule in candidate.schedules]
     calls_library = isinstance(candidate, Unfused) and candidate.calls_library
+    graphs = (
+        candidate.graphs if isinstance(candidate, Unfused) else candidate.bound_graphs
+    )
     try:
         plan = candidate.plan(search)
         source = emit_module(plan, fast_math)
     except (PassFailedException, EmissionError) as error:
-        found.refused.append(("; ".join(schedules), str(error)))
+        found.refused.append((computed(graphs), "; ".join(schedules), str(error)))
         return False
     if any(source == other.source for other in found.plans):
         return False
-    graphs = (
-        candidate.graphs if isinstance(candidate, Unfused) else candidate.bound_graphs
-    )
     found.plans.append(
         PlannedCandidate(
             plan,
@@ -215,6 +234,13 @@ def _add(
             candidate.seconds * 1e3,
             isinstance(candidate, Unfused) or is_unfused(candidate.graphs),
             calls_library,
+            candidate.schedules,
         )
     )
     return True
+
+
+def computed(pieces: Sequence[GraphOp]) -> str:
+    """The name of what pieces compute together, or of the one graph that they are."""
+    piece = piece_of(pieces[0])
+    return pieces[0].graph_name if piece is None else piece.of

@@ -82,7 +82,7 @@ def compile_by_search(
         # All that a result in the cache needs nothing of.
         from cleave.lowering.search.searching import searched
 
-        report, chosen = searched(
+        record = searched(
             symbolic,
             folder,
             place,
@@ -92,12 +92,8 @@ def compile_by_search(
             deadline=None if budget is None else started + budget,
             progress=progress,
         )
-        stages = {
-            "input": f"{graph}\n",
-            "chosen-graphs": "".join(f"{graph}\n" for graph in chosen.graphs),
-            "select-schedules": f"{chosen.plan}\n",
-        }
-        return {"report": report.json(), "source": chosen.source, "stages": stages}
+        record["stages"] = {"input": f"{graph!s}\n", **record["stages"]}
+        return record
 
     key = key_of(
         str(symbolic),

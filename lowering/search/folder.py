@@ -1,12 +1,11 @@
 """
-The files of a compilation by search.
+The files of a compilation.
 
-    00_input.mlir, 01_chosen-graphs.mlir, ...   the IR that the kernels come from
+    00_input.mlir, 01_symbolize.mlir, ...       the IR that the kernels come from
     module.py                                   the generated TileLang module
     kernel_0.cu, kernel_0.cubin, kernel_0.so    CUDA, machine code, and what launches it
     built.json                                  what `cleave.lowering.runtime` loads
-    report.json                                 what was found, tried and chosen
-    report.html                                 the same of a search, for people
+    report.json, report.html                    what was found, tried and chosen
 """
 
 from __future__ import annotations
@@ -17,13 +16,10 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cleave.lowering.built_plan import MODULE
-from cleave.lowering.compilation.folder import REPORT, WRITTEN
-from cleave.lowering.search.effort import RULE
-from cleave.lowering.search.html import html
+from cleave.lowering.compilation.folder import HTML, REPORT, WRITTEN, write_stages
+from cleave.lowering.compilation.page import page_of
+from cleave.lowering.report_page.page import html
 from cleave.lowering.search.report import SearchReport
-
-HTML = "report.html"
 
 
 @contextmanager
@@ -38,7 +34,7 @@ def naming(folder: Path) -> Generator[None]:
 def clear_folder(folder: Path) -> None:
     """Make a folder, without what an earlier compilation wrote there; or OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    for pattern in (*WRITTEN, HTML):
+    for pattern in WRITTEN:
         for old in folder.glob(pattern):
             old.unlink()
 
@@ -52,21 +48,16 @@ def copy_files(source: Path, folder: Path, but: str = "") -> None:
 
 
 def write_folder(
-    folder: Path, stages: Mapping[str, str], source: str, report: SearchReport
+    folder: Path,
+    stages: Mapping[str, str],
+    source: str,
+    report: SearchReport,
+    pictures: Mapping[str, str],
 ) -> None:
     """Write what is not there yet beside a build. Raises OSError."""
     with naming(folder):
-        _write(folder, stages, source, report)
-
-
-def _write(
-    folder: Path, stages: Mapping[str, str], source: str, report: SearchReport
-) -> None:
-    for number, (name, text) in enumerate(stages.items()):
-        (folder / f"{number:02}_{name}.mlir").write_text(text, encoding="utf-8")
-    (folder / MODULE).write_text(source, encoding="utf-8")
-    text = json.dumps(report.json(), indent=2) + "\n"
-    (folder / REPORT).write_text(text, encoding="utf-8")
-    if report.effort != RULE:
-        page = html(report, stages, source)
+        write_stages(folder, stages, source)
+        text = json.dumps(report.json(), indent=2) + "\n"
+        (folder / REPORT).write_text(text, encoding="utf-8")
+        page = html(page_of(report, pictures), stages, source)
         (folder / HTML).write_text(page, encoding="utf-8")

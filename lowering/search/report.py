@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cleave.dialects.wording import share
+
 
 @dataclass(frozen=True)
 class TrialReport:
     """One plan: what it is, what became of it. Times in milliseconds."""
 
     number: int
+    graph: str
+    """The name of the equal graph, or of the sequence of pieces, that it computes."""
     schedules: Sequence[str]
     predicted_ms: float | None
     measured_ms: float | None
@@ -62,6 +66,16 @@ class SearchReport:
     def chose_unfused(self) -> bool:
         """Whether nothing was faster than one kernel an operator group."""
         return self.trials[self.chosen_number].is_unfused
+
+    def fate(self, trial: TrialReport) -> str:
+        """What became of a plan, in a few words."""
+        if trial.number == self.chosen_number:
+            return "chosen"
+        if trial.reason is not None:
+            return trial.reason
+        if trial.measured_ms is not None and self.measured_ms:
+            return f"{share(trial.measured_ms / self.measured_ms - 1)} slower"
+        return "not tried: slower by the model"
 
     @property
     def choice(self) -> str:

@@ -6,13 +6,14 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.compilation.device_worker import DeviceWorker
 from cleave.lowering.compilation.place import Place
+from cleave.lowering.report_page.graph_picture import pictures
 from cleave.lowering.search.candidates import (
     Candidates,
-    PlannedCandidate,
     Step,
     find_candidates,
 )
@@ -20,7 +21,9 @@ from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.floor import floor_ms
 from cleave.lowering.search.folder import copy_files
 from cleave.lowering.search.report import SearchReport, TrialReport
+from cleave.lowering.search.stages import chosen_stages, printed
 from cleave.lowering.search.tuning import Trial, Tuning, tune
+from cleave.passes.symbolize import SymbolizePass
 
 
 def searched(
@@ -33,9 +36,11 @@ def searched(
     fast_math: bool,
     deadline: float | None,
     progress: Step,
-) -> tuple[SearchReport, PlannedCandidate]:
+) -> dict[str, Any]:
     """
-    The best plan for a symbolic graph whose sizes are bound. Its build is in `folder`.
+    The best plan for a symbolic graph whose sizes are bound. Its build is in `folder`;
+    what is returned is the `report`, the `source`, the `stages` and the `pictures`, as
+    JSON takes them.
 
     `deadline` is a `time.monotonic()`; see `tune`. Raises CompilationError.
     """
@@ -63,8 +68,14 @@ def searched(
         assert built is not None  # what is right was built
         copy_files(built.folder, folder)
     tuning.seconds = {**seconds, **tuning.seconds}
-    report = _report(graph, effort, place, found, tuning)
-    return report, tuning.chosen.candidate
+    candidate = tuning.chosen.candidate
+    stages = {SymbolizePass.name: printed([graph]), **found.stages}
+    return {
+        "report": _report(graph, effort, place, found, tuning).json(),
+        "source": candidate.source,
+        "stages": {**stages, **chosen_stages(candidate)},
+        "pictures": pictures(graph, candidate.pieces),
+    }
 
 
 def _report(
@@ -86,8 +97,8 @@ def _report(
     trials = [_trial_report(trial) for trial in tuning.trials]
     next_number = len(trials)
     trials += [
-        TrialReport(next_number + n, [schedule], 0.0, None, None, reason, False)
-        for n, (schedule, reason) in enumerate(found.refused)
+        TrialReport(next_number + n, name, [schedule], None, None, None, reason, False)
+        for n, (name, schedule, reason) in enumerate(found.refused)
     ]
     return SearchReport(
         graph=graph.graph_name,
@@ -122,6 +133,7 @@ def _report(
 def _trial_report(trial: Trial) -> TrialReport:
     return TrialReport(
         trial.number,
+        trial.candidate.plan.plan_name,
         trial.candidate.schedules,
         trial.candidate.predicted_ms,
         trial.measured_ms,

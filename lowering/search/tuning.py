@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.wording import counted
+from cleave.dialects.wording import counted, duration
 from cleave.lowering.built_plan import MODULE, BuiltPlan
 from cleave.lowering.compilation.accuracy import NumericCheck
 from cleave.lowering.compilation.device import NoDeviceError
@@ -34,6 +34,8 @@ from cleave.lowering.search.plan_check import check_on_small_sizes
 JOB_SECONDS = 120.0
 BUILD_BYTES = 64 * 2**20
 """Of a disk, which nvcc's files of one kernel may take up to."""
+
+NOT_JUDGED = "calls a library, which only a measurement can judge"
 
 
 @dataclass
@@ -123,11 +125,21 @@ def tune(
             f"the last: {last}"
         )
     if (best_ms := right[0].measured_ms) is not None:
-        progress(f"measure: the best takes {best_ms:.4f} ms")
+        progress(f"measure: the best takes {duration(best_ms)}")
     tuning.chosen = _winner(right, gate, tuning, progress)
     if (loss := gate.loss()) is not None:
         tuning.notes.append(f"as it is written, the graph is inexact for {loss}")
+    if device is None:
+        _pass_over_libraries(tuning)
     return tuning
+
+
+def _pass_over_libraries(tuning: Tuning) -> None:
+    """Say why plans were not tried that the model takes for faster, or as fast."""
+    if not tuning.chosen.candidate.calls_library:
+        for trial in tuning.trials:
+            if trial.candidate.calls_library and not trial.is_out:
+                trial.reason = NOT_JUDGED
 
 
 def _winner(
@@ -168,9 +180,9 @@ def _build(
     def done(outcome: CompileOutcome) -> None:
         nonlocal finished
         finished += 1
-        progress(f"build: {finished} of {len(jobs)}, best by the model {best:.4f} ms")
+        progress(f"build: {finished} of {len(jobs)}, best by the model {best}")
 
-    best = min(trial.candidate.predicted_ms for trial in trials)
+    best = duration(min(trial.candidate.predicted_ms for trial in trials))
     progress(f"build: 0 of {len(jobs)}")
     outcomes = compile_all(jobs, seconds=JOB_SECONDS, done=done, deadline=deadline)
     if not all(outcome.built for outcome in outcomes):

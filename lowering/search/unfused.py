@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.passes.call_libraries import library_plan
 from cleave.passes.cost.library import library_seconds
 from cleave.passes.partition_reductions import UNFUSED
-from cleave.passes.partitioning.piece import KERNEL
+from cleave.passes.partitioning.piece import KERNEL, piece_of
+from cleave.passes.partitioning.reduction_cuts import ReductionCuts
 from cleave.passes.scheduling.ranking import KernelSchedule, Search
 from cleave.passes.scheduling.selection import (
     Candidate,
@@ -24,6 +26,11 @@ from cleave.passes.scheduling.selection import (
     select,
     sequences_of,
     total_seconds,
+)
+
+NO_UNFUSED = (
+    "no plan with one kernel an operator group was there to compare with, so what was "
+    "chosen may be slower than that"
 )
 
 
@@ -95,6 +102,56 @@ def unfused(
         others = [each for found in selections for each in found.candidates]
         found = _with_calls(groups, _best(others), search)
     return sorted(found, key=lambda each: each.seconds)
+
+
+def why_none(
+    graph: GraphOp,
+    graphs: Sequence[GraphOp],
+    refused: Mapping[str, str],
+    search: Search,
+) -> str | None:
+    """
+    Why there is no unfused plan of `graph` among those of `graphs`, which equal it.
+
+    `refused` has reasons why sequences, by their names, have no program after all. None
+    if the graph is one operator group, so that any kernel of it is unfused.
+    """
+    for group in sequences_of(graphs):
+        if is_unfused(group) and (reason := _lack(group, refused, search)) is not None:
+            return f"{NO_UNFUSED}: {reason}"
+    try:
+        is_one_group = len(ReductionCuts(graph).unfused().drafts) == 1
+    except PassFailedException as error:
+        return f"{NO_UNFUSED}: {error}"
+    return None if is_one_group else NO_UNFUSED
+
+
+def _lack(
+    group: Sequence[GraphOp], refused: Mapping[str, str], search: Search
+) -> str | None:
+    """What keeps these pieces from being a plan, if that is known."""
+    for piece in group:
+        if library_plan(piece) is None:
+            (selection,) = select([piece], search).values()
+            if not selection.candidates:
+                return (
+                    f"the operator group {_listed(piece)} of @{piece.graph_name} has "
+                    f"no schedule: {selection.pruned.binding()}"
+                )
+    whole = piece_of(group[0])
+    if whole is not None and whole.of in refused:
+        return f"@{whole.of} has no program: {refused[whole.of]}"
+    return None
+
+
+def _listed(graph: GraphOp) -> str:
+    """The operators of a graph that compute something."""
+    names = [
+        op.name.partition(".")[2]
+        for op in graph.operators
+        if not op.IS_VIEW and op.operands
+    ]
+    return f"({', '.join(dict.fromkeys(names))})"
 
 
 def _best(candidates: Sequence[Candidate]) -> dict[GraphOp, KernelSchedule]:

@@ -82,11 +82,15 @@ class KernelSchedule:
     seconds: float
     """By the model, without the launch."""
 
+    @property
+    def chosen_structure(self) -> LoopStructure:
+        """The structure with the tiles that were chosen, which may not divide dims."""
+        return LoopStructure(self.blocks, self.reductions, has_tails=True)
+
     def plan(self, graph: GraphOp, search: Search) -> PlanOp:
         """The planned tile program of `graph` (with its casts) by this schedule."""
-        chosen = LoopStructure(self.blocks, self.reductions, has_tails=True)
         return planned(
-            schedule(graph, chosen).plan,
+            schedule(graph, self.chosen_structure).plan,
             PlanMemoryPass(
                 threads=self.launch.threads,
                 stages=self.launch.stages,

@@ -1,0 +1,50 @@
+"""The report of a compilation by the rule for people: lines, each under a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cleave.dialects.wording import duration
+from cleave.lowering.compilation.report import RuleReport
+from cleave.lowering.report_page.check_line import check_line
+from cleave.lowering.report_page.kernel_line import kernel_line
+from cleave.lowering.report_page.lines import Line, closing_lines, under
+
+SHOWN = 3
+"""Rejected configurations that are shown."""
+
+
+def rule_lines(report: RuleReport) -> Iterator[Line]:
+    """All that there is to say, with the last of the rejected configurations."""
+    yield from chosen_lines(report)
+    rejected = [f"{each.schedules[0]}: {each.reason}" for each in report.rejected]
+    shown = rejected[-SHOWN:]
+    if (more := len(rejected) - SHOWN) > 0:
+        shown.append(f"and {more} before")
+    yield from under("rejected", shown)
+    yield from result_lines(report)
+
+
+def chosen_lines(report: RuleReport) -> Iterator[Line]:
+    """What was chosen for which graph and GPU, and why."""
+    sizes = ", ".join(f"{n} = {s or 'dynamic'}" for n, s in report.sizes.items())
+    yield "graph", f"@{report.graph}" + (f" with {sizes}" if sizes else "")
+    yield "GPU", report.device or f"none here; compiled for {report.hardware['name']}"
+    chosen = f"{report.configuration}, {report.form}"
+    yield from under("chosen", [chosen, *report.why])
+
+
+def result_lines(report: RuleReport) -> Iterator[Line]:
+    """What became of it."""
+    yield from under("kernel", map(kernel_line, report.kernels))
+    yield from under("fault", report.faults)
+    check = report.check
+    checked = check_line(
+        check.method, check.sizes, check.max_error, check.max_allowed, check.drawing
+    )
+    yield "checked", checked
+    if report.measured_ms is not None:
+        yield "measured", duration(report.measured_ms)
+    else:
+        yield "measured", f"no: {report.not_measured}"
+    yield from closing_lines(report.notes, report.seconds)

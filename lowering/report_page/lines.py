@@ -1,0 +1,21 @@
+"""Lines of a report, as they stand on a terminal and on top of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+Line: TypeAlias = tuple[str, str]
+"""A word, and what there is to say under it."""
+
+
+def under(word: str, texts: Iterable[str]) -> Iterator[Line]:
+    """Several lines under one word, which only the first of them has."""
+    for number, text in enumerate(texts):
+        yield "" if number else word, text
+
+
+def closing_lines(notes: Sequence[str], seconds: Mapping[str, float]) -> Iterator[Line]:
+    """The notes, and how long the phases of a compilation took."""
+    yield from under("note", notes)
+    yield "took", ", ".join(f"{name} {spent:.1f} s" for name, spent in seconds.items())
