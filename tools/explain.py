@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--picture",
         metavar="N",
         type=int,
-        help="draw candidate N: a .dot file and, where dot is installed, an .svg",
+        help="draw candidate N as an .svg file",
     )
     parser.add_argument(
         "-o", "--out", metavar="PATH", type=Path, help="where to draw it"
@@ -74,7 +74,6 @@ def run(args: argparse.Namespace) -> int:
     from cleave.passes.option_ranges import ranges
     from cleave.passes.superoptimize.superoptimize import SuperoptimizePass
     from cleave.tools.graph_file import read_graph
-    from cleave.tools.picture import write_picture
 
     if args.out is not None and args.picture is None:
         raise UsageError("--out says where to draw; it goes with --picture")
@@ -87,9 +86,7 @@ def run(args: argparse.Namespace) -> int:
         print(_chosen(candidates, args.ir))
     elif args.picture is not None:
         chosen = _chosen(candidates, args.picture)
-        file = args.out or Path(chosen.graph_name.replace("/", "_"))
-        for path in write_picture(chosen, file):
-            print(path)
+        print(_draw(chosen, args.out or Path(chosen.graph_name.replace("/", "_"))))
     else:
         explanations = [
             explain(number, original, candidate)
@@ -120,6 +117,15 @@ def _search(graph: GraphOp, args: argparse.Namespace) -> list[GraphOp]:
         stats=True,
     ).apply(Context(), module)
     return [op for op in module.ops if isinstance(op, GraphOp)]
+
+
+def _draw(graph: GraphOp, path: Path) -> Path:
+    """Write an .svg file and return its path. Raises OSError."""
+    from cleave.lowering.report_page.graph_picture import svg
+
+    file = path.with_suffix(".svg")
+    file.write_text(svg(graph, alone=True), encoding="utf-8")
+    return file
 
 
 def _chosen(candidates: list[GraphOp], number: int) -> GraphOp:

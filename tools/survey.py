@@ -15,7 +15,6 @@ import cleave
 # it is installed by.
 REQUIRED = (
     "filelock",
-    "graphviz",
     "jinja2",
     "ml_dtypes",
     "networkx",

@@ -107,20 +107,18 @@ def _drawn(
     name: str, nodes: Sequence[_Node], edges: Sequence[tuple[int, int]], alone: bool
 ) -> str:
     layout = layered([node.size for node in nodes], edges)
-    # Several pictures on a page have arrow heads of their own.
-    head = f"head-{escape(name)}"
     width, height = round(layout.width), round(layout.height)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="graph" role="img" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<title>@{escape(name)}</title>",
         *([f"<style>{STYLE}</style>"] if alone else []),
-        f'<defs><marker id="{head}" viewBox="0 0 8 8" refX="7" refY="4" '
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" '
         'markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0L8 4L0 8z"/></marker></defs>',
     ]
     parts += [
-        f'<path d="{_curve(path)}" marker-end="url(#{head})"/>' for path in layout.paths
+        f'<path d="{_curve(path)}" marker-end="url(#head)"/>' for path in layout.paths
     ]
     for node, center in zip(nodes, layout.centers, strict=True):
         parts += _box(node, center)

@@ -26,7 +26,7 @@ STAGES = {"input": "graph", "select-schedules": "itgraph.plan @g {\n}\n"}
 def record(
     checked: str, measured_ms: float | None, size: int | None = 4
 ) -> dict[str, Any]:
-    trial = TrialReport(0, ["tile M=64"], 0.5, measured_ms, 0.25, None, False)
+    trial = TrialReport(0, "g_1", ["tile M=64"], 0.5, measured_ms, 0.25, None, False)
     report = SearchReport(
         graph="g",
         sizes={"M": size},
@@ -55,7 +55,12 @@ def record(
         versions={"cleave": "1"},
         seconds={},
     )
-    return {"report": report.json(), "source": "module", "stages": STAGES}
+    return {
+        "report": report.json(),
+        "source": "module",
+        "stages": STAGES,
+        "pictures": {},
+    }
 
 
 @pytest.fixture

@@ -170,6 +170,7 @@ def test_json_is_one_object_with_all_that_is_known(cleave_compile: Run) -> None:
     (trial,) = found["trials"]
     assert trial == {
         "number": found["chosen_number"],
+        "graph": "matmul",
         "schedules": found["chosen"],
         "predicted_ms": None,
         "measured_ms": None,

@@ -176,12 +176,15 @@ def test_a_cubin_is_built_and_everything_is_kept(tmp_path: Path) -> None:
     names = {path.name for path in tmp_path.iterdir()}
     stages = {f"{n:02}_{stage}.mlir" for n, stage in enumerate(STAGES)}
     kernel = {f"kernel_0.{kind}" for kind in ("cu", "cubin", "so")}
-    others = {"module.py", "built.json", "report.json", "notes.txt"}
+    others = {"module.py", "built.json", "report.json", "report.html", "notes.txt"}
     assert names == stages | kernel | others
     assert (tmp_path / "module.py").read_text() == compiled.source
     assert (tmp_path / "00_input.mlir").read_text() == compiled.stages["input"]
     assert list(compiled.stages) == STAGES
     assert compiled.stages["plan-memory"].startswith("itgraph.plan @attention_fig5a")
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == 2
+    assert "threadblocks over" in page
     assert json.loads((tmp_path / "report.json").read_text()) == compiled.report.json()
     assert load_built(tmp_path).plan.name == "attention_fig5a"
     (report,) = compiled.report.kernels

@@ -19,8 +19,10 @@ KEPT = {"source": "module", "stages": {"input": "graph"}}
 
 
 def some_report() -> SearchReport:
-    trial = TrialReport(0, ["tile M=64 <fast>"], 0.5, None, 0.25, None, False)
-    out = TrialReport(1, ["tile M=32"], 0.75, None, None, "wrong <numbers>", True)
+    trial = TrialReport(0, "g_1", ["tile M=64 <fast>"], 0.5, None, 0.25, None, False)
+    out = TrialReport(
+        1, "g_2", ["tile M=32"], 0.75, None, None, "wrong <numbers>", True
+    )
     return SearchReport(
         graph="g",
         sizes={"M": 4},

@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cleave.lowering.report_page.page import LONGEST, html
 from cleave.lowering.search.folder import copy_files, write_folder
-from cleave.lowering.search.html import html
+from cleave.lowering.search.lines import search_lines
+from cleave.lowering.search.page import search_page
 from cleave.lowering.search.report import SearchReport, TrialReport
 from cleave.tools.errors import message
 from cleave.tools.progress import Display
-from cleave.tools.search_report import search_lines
 
-TRIAL = TrialReport(0, ["tile M=64 <fast>"], 0.5, 0.4, 0.25, None, False)
-OUT = TrialReport(1, ["tile M=32"], 0.75, None, None, "wrong <numbers>", True)
+TRIAL = TrialReport(0, "g_2", ["tile M=64 <fast>"], 0.5, 0.4, 0.25, None, False)
+OUT = TrialReport(
+    1, "g_unfused", ["tile M=32"], 0.75, None, None, "wrong <numbers>", True
+)
 REPORT = SearchReport(
     graph="g",
     sizes={"M": 4},
@@ -60,10 +63,29 @@ def test_json_and_back() -> None:
         SearchReport.of_json({"trials": []})
 
 
+def test_each_plan_has_a_fate() -> None:
+    slower = replace(TRIAL, number=2, measured_ms=0.6)
+    untried = replace(TRIAL, number=3, measured_ms=None)
+    report = replace(REPORT, trials=[TRIAL, OUT, slower, untried])
+    assert [report.fate(trial) for trial in report.trials] == [
+        "chosen",
+        "wrong <numbers>",
+        "50% slower",
+        "not tried: slower by the model",
+    ]
+
+
+def test_a_long_stage_is_in_its_file_only() -> None:
+    shown = search_page(REPORT, {})
+    page = html(shown, {"input": "x" * (LONGEST + 1), "plan-memory": PLAN}, "")
+    assert "in the file\n  00_input.mlir" in page
+    assert "xx" not in page
+
+
 def test_an_unfused_plan_that_wins_is_labelled() -> None:
     trials = [replace(TRIAL, is_unfused=True), OUT]
     lines = dict(search_lines(replace(REPORT, trials=trials, unfused_ms=0.4)))
-    assert lines["measured"] == "0.4000 ms: the unfused plan, and nothing is faster"
+    assert lines["measured"] == "400.0 us: the unfused plan, and nothing is faster"
 
 
 def test_lines() -> None:
@@ -74,16 +96,17 @@ def test_lines() -> None:
             "searched",
             "2 candidates, 1,234 schedules, 2 plans, 1 measured",
         ),
-        ("chosen", "tile M=64 <fast>"),
+        ("chosen", "@g_2"),
+        ("", "tile M=64 <fast>"),
         ("fault", "it spills"),
         (
             "checked",
             "on the GPU with M = 2: relative error 0.25 to float64, allowed 0.5",
         ),
-        ("predicted", "0.5000 ms"),
-        ("measured", "0.4000 ms, unfused 0.8000 ms"),
-        ("floor", "0.2000 ms, 50% of it"),
-        ("rejected", "1 plan: wrong <numbers>"),
+        ("predicted", "500.0 us"),
+        ("measured", "400.0 us, unfused 800.0 us"),
+        ("floor", "200.0 us, 50% of it"),
+        ("rejected", "1 plan (@g_unfused): wrong <numbers>"),
         ("left out", "12 schedules: too little SMEM"),
         ("", "6 schedules: rule 6"),
         ("", "5 schedules: rule 5"),
@@ -111,7 +134,9 @@ class Texts(HTMLParser):
 def test_the_page_has_all_texts_escaped() -> None:
     stages = {"input": "algebra.graph <i>", "select-schedules": PLAN}
     page = Texts()
-    page.feed(html(REPORT, stages, "def kernel(): a < <script>"))
+    pictures = {"@<u>": "<svg><rect/></svg>"}
+    shown = search_page(REPORT, pictures)
+    page.feed(html(shown, stages, "def kernel(): a < <script>"))
     for text in (
         "tile M=64 <fast>",
         "wrong <numbers>",
@@ -120,10 +145,14 @@ def test_the_page_has_all_texts_escaped() -> None:
         "threadblocks over i_M = 0 to M",
         "library call matmul %0, %w to f16",
         "tile [<b>]",
+        "it spills",
+        "@g_2",
+        "@<u>",
+        "500.0 us",
     ):
         assert text in page.text
-    assert not {"fast", "numbers", "i", "b", "script"} & page.tags
-    assert {"table", "pre", "div"} <= page.tags
+    assert not {"fast", "numbers", "i", "b", "u", "script"} & page.tags
+    assert {"table", "pre", "div", "rect"} <= page.tags
 
 
 def test_a_folder_that_cannot_be_written_is_named(
@@ -135,7 +164,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     monkeypatch.setattr(Path, "write_text", full)
     monkeypatch.setattr(shutil, "copy", full)
     for write in (
-        lambda: write_folder(tmp_path, {"input": "g"}, "source", REPORT),
+        lambda: write_folder(tmp_path, {"input": "g"}, "source", REPORT, {}),
         lambda: copy_files(Path(__file__).parent, tmp_path),
     ):
         with pytest.raises(OSError, match="No space") as caught:

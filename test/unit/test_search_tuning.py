@@ -225,9 +225,11 @@ def test_without_a_device_a_library_is_called_if_there_is_no_other(
 ) -> None:
     found = tune_plans([[], []], [check()] * 2, [], on_device=False, library=0)
     assert found.chosen.number == 1
+    reason = "calls a library, which only a measurement can judge"
+    assert found.trials[0].reason == reason
     checks = [check(), check("off")]
     found = tune_plans([[], []], checks, [], on_device=False, library=0)
-    assert found.chosen.number == 0
+    assert (found.chosen.number, found.chosen.reason) == (0, None)
 
 
 def test_where_none_is_right_the_last_reason_is_given(tune_plans: Tune) -> None:
