@@ -87,7 +87,7 @@ def test_a_second_compilation_compiles_nothing(
     assert main.main([*command, "--budget-seconds=300"]) == 0
     shown, progress = capsys.readouterr()
     assert "searched  " in shown
-    assert " us, " in shown.partition("floor ")[2]
+    assert "floor     60.96 ns, " in shown
     assert " s  build: 1 of " in progress
     names = {path.name for path in out.iterdir()}
     assert {"kernel_0.cubin", "report.json", "report.html", "00_input.mlir"} < names
@@ -107,7 +107,7 @@ def test_a_second_compilation_compiles_nothing(
     assert "<svg" in (out / "report.html").read_text()
     report = json.loads((out / "report.json").read_text())
     assert report["chosen"]
-    assert {trial["graph"] for trial in report["trials"]} == {"product"}
+    assert {trial["graph"] for trial in report["trials"]} == {"product_1"}
     assert report["checked"] == "numpy-tiles"
     assert report["max_error"] < report["allowed_error"]
 
@@ -320,7 +320,7 @@ def test_the_result_of_the_rule_is_kept_as_well(
     assert replace(second.report, notes=[note]) == first.report
     assert second.stages == first.stages
     for file in (tmp_path / "first").iterdir():
-        if file.name != "report.json":
+        if file.name not in ("report.json", "report.html"):
             assert (tmp_path / "second" / file.name).read_text() == file.read_text()
     file = tmp_path / "dynamic.mlir"
     file.write_text(DYNAMIC)
