@@ -75,7 +75,7 @@ class SearchReport:
             return trial.reason
         if trial.measured_ms is not None and self.measured_ms:
             return f"{share(trial.measured_ms / self.measured_ms - 1)} slower"
-        return "not tried: slower by the model"
+        return "not tried: no faster by the model"
 
     @property
     def choice(self) -> str:

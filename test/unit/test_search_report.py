@@ -71,7 +71,7 @@ def test_each_plan_has_a_fate() -> None:
         "chosen",
         "wrong <numbers>",
         "50% slower",
-        "not tried: slower by the model",
+        "not tried: no faster by the model",
     ]
 
 
