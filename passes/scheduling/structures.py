@@ -98,6 +98,8 @@ def _structure(
     for name, (block, loop) in chosen.items():
         if block is None and loop is None and _can_be_whole(uses[name]):
             return None  # every threadblock would go through all of the dim
+        if loop is None and not uses[name].is_output and not uses[name].is_batch:
+            block = "whole"  # it is padded by the tiles of its loop
         if block != "whole":
             blocks[name] = block
         if loop != "whole":
