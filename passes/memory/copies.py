@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.elementwise import Cast
 from cleave.dialects.algebra.operator import Operator
+from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
 from cleave.dialects.itgraph.level import Level
 from cleave.dialects.itgraph.memory import Memory
@@ -129,7 +130,7 @@ def _bounce_vectors(op: Operator, layouts: Layouts, copies: _Copies) -> None:
     another: no thread holds all that it needs. So is one that was reduced from another
     tile than the one that it meets was reduced from: each reduction decides a layout.
     """
-    result = op.results[0]
+    result = _tile_of(op.results[0], layouts)
     decided = reductions_behind(result)
     for position, operand in enumerate(op.operands):
         type_ = cast(TensorType, operand.type)
@@ -140,6 +141,26 @@ def _bounce_vectors(op: Operator, layouts: Layouts, copies: _Copies) -> None:
             decided and _is_reduced_from_other(operand, decided)
         ):
             op.operands[position] = copies.of(operand, SHARED)
+
+
+def _tile_of(value: SSAValue, layouts: Layouts) -> SSAValue:
+    """
+    A value, or the first fragment that elementwise operators make of it alone: where a
+    thread computes an element of that, it computes those behind it.
+    """
+    tile = value
+    while layouts.get(tile) == "linear":
+        user = tile.get_user_of_unique_use()
+        if not isinstance(user, Operator) or isinstance(user, Copy):
+            return value
+        if not user.ELEMENTWISE or user.result_type.dims != _dims(value):
+            return value
+        tile = user.results[0]
+    return tile
+
+
+def _dims(value: SSAValue) -> tuple[Dim, ...]:
+    return cast(TensorType, value.type).dims
 
 
 def _is_reduced_from_other(vector: SSAValue, decided: set[Operator]) -> bool:
