@@ -142,6 +142,8 @@ class KernelForms:
     """Sizes of the tensors in GMEM that it touches."""
     buffers: tuple[SharedBuffer, ...]
     points: tuple[RegisterPoint, ...]
+    prelude: tuple[Dim, ...]
+    """Elements of tiles in registers, of what goes to SMEM before the first loop."""
     warps: Literal["rows", "columns"]
     rescales: bool
     """A loop multiplies what it has summed up before it adds to it."""

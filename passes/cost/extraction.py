@@ -36,6 +36,7 @@ from cleave.passes.cost.liveness import (
     register_points,
     shared_buffers,
 )
+from cleave.passes.cost.preludes import prelude_tiles
 from cleave.passes.cost.transfers import Extents, GlobalView, transfer
 
 GUARDED_INSTRUCTIONS = 3
@@ -85,6 +86,7 @@ class _Extraction:
             tensor_bytes=tuple(self._bytes(tensor) for tensor in self.tensors),
             buffers=shared_buffers(kernel, self.resolved),
             points=register_points(kernel, self.resolved),
+            prelude=prelude_tiles(kernel, self.resolved),
             warps="columns" if by_columns else "rows",
             rescales=any(_rescales(op) for op in kernel.walk()),
             prepares=any(map(_is_shared, self._before_loops())),

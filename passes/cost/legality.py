@@ -108,6 +108,25 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
     return rules
 
 
+def prelude_rules(
+    at: Evaluation, has_common_prelude: Mask, threads: Array
+) -> dict[str, Rule | Limit]:
+    """
+    What TileLang's planner for one loop asks of tiles on their way to SMEM before it:
+    all `threads` that are launched compute them, and each gets as many elements.
+    """
+    uneven = _never()
+    for elements in map(at, at.forms.prelude):
+        uneven = uneven | ((elements > threads) & (elements % threads != 0))
+    return {
+        "prelude": Rule(
+            uneven & has_common_prelude,
+            "a tile that is computed before a loop has more elements than all threads, "
+            "and no multiple of them",
+        )
+    }
+
+
 def launch_limits(
     at: Evaluation, stages: Array, threads: Array, hardware: Hardware
 ) -> dict[str, Rule | Limit]:

@@ -13,6 +13,7 @@ from cleave.passes.cost.form import Launch, Limit, Rule, Specialization, Times
 from cleave.passes.cost.legality import (
     launch_limits,
     layout_rules,
+    prelude_rules,
     tensor_core_rules,
 )
 from cleave.passes.cost.pipelined_resources import Launches, resources
@@ -46,6 +47,9 @@ class PipelinedCost:
         return {
             **tensor_core_rules(at, chosen.warpgroups, used.launch_registers, hardware),
             **layout_rules(at, chosen.threads),
+            **prelude_rules(
+                at, chosen.is_single_loop & used.has_producers, used.threads
+            ),
             **launch_limits(at, chosen.stages, used.threads, hardware),
             "registers": Limit(
                 used.registers,
