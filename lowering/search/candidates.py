@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -65,7 +66,7 @@ class PlannedCandidate:
     calls_library: bool = False
     """Whether a part of it is a vendor's, which only measurement can judge."""
     steps: Sequence[Schedule] = ()
-    """The schedules of `pieces`."""
+    """The schedules of `pieces`; none of a plan that was not searched."""
 
 
 @dataclass
@@ -83,6 +84,16 @@ class Candidates:
     """Graphs and schedules of them that have no program after all, with the reason."""
     stages: dict[str, str] = field(default_factory=dict[str, str])
     """The IR on the way to the graphs that competed, by what made it."""
+    sources: set[str] = field(default_factory=set[str])
+    """Those of all plans so far: two schedules may make the same program."""
+    later: Iterator[PlannedCandidate] = field(
+        default_factory=lambda: iter(tuple[PlannedCandidate, ...]())
+    )
+    """Those behind `plans`, in order, each planned when it is asked for."""
+
+
+class NoScheduleError(CompilationError):
+    """A graph none of whose schedules obeys the rules."""
 
 
 @contextmanager
@@ -112,7 +123,8 @@ def find_candidates(
     """
     The plans to build for a symbolic graph whose sizes are bound.
 
-    Raises CompilationError if the graph is refused, or has no legal schedule.
+    Raises CompilationError if the graph is refused, NoScheduleError if it has no legal
+    schedule.
     """
     found = Candidates()
     module = _equal_graphs(graph, effort, hardware, ablation, found, progress)
@@ -130,15 +142,14 @@ def find_candidates(
     )
     found.pruned = selection.pruned
     progress("generate kernels")
-    for candidate in varied(selection.candidates, effort.plans):
-        if len(found.plans) == effort.plans:
-            break
-        _add(candidate, search, fast_math, found)
+    found.later = _planned(selection.candidates, effort.plans, search, fast_math, found)
+    found.plans += islice(found.later, effort.plans)
     for candidate in unfused(candidates, selection.candidates, search):
         is_there = any(plan.is_unfused for plan in found.plans)
-        if (is_there and not candidate.calls_library) or _add(
-            candidate, search, fast_math, found
-        ):
+        if is_there and not candidate.calls_library:
+            break
+        if (plan := _plan(candidate, search, fast_math, found)) is not None:
+            found.plans.append(plan)
             break
     if found.plans and not any(plan.is_unfused for plan in found.plans):
         refused = {name: reason for name, _, reason in found.refused}
@@ -147,8 +158,21 @@ def find_candidates(
     found.plans.sort(key=lambda plan: plan.predicted_ms)
     if not found.plans:
         reason = found.refused[-1][-1] if found.refused else found.pruned.binding()
-        raise CompilationError(f"@{graph.graph_name} has no legal schedule: {reason}")
+        raise NoScheduleError(f"@{graph.graph_name} has no legal schedule: {reason}")
     return found
+
+
+def _planned(
+    candidates: Sequence[Candidate],
+    count: int,
+    search: Search,
+    fast_math: bool,
+    found: Candidates,
+) -> Iterator[PlannedCandidate]:
+    """The candidates that have a program, in the order in which to try them."""
+    for candidate in varied(candidates, count):
+        if (plan := _plan(candidate, search, fast_math, found)) is not None:
+            yield plan
 
 
 def _equal_graphs(
@@ -208,9 +232,10 @@ def _run(name: str, module: ModuleOp, passes: Sequence[ModulePass]) -> ModuleOp:
     return module
 
 
-def _add(
+def _plan(
     candidate: Candidate | Unfused, search: Search, fast_math: bool, found: Candidates
-) -> bool:
+) -> PlannedCandidate | None:
+    """A candidate with its source; None if it has none, or that of another plan."""
     schedules = [str(schedule) for schedule in candidate.schedules]
     calls_library = isinstance(candidate, Unfused) and candidate.calls_library
     graphs = (
@@ -221,23 +246,21 @@ def _add(
         source = emit_module(plan, fast_math)
     except (PassFailedException, EmissionError) as error:
         found.refused.append((computed(graphs), "; ".join(schedules), str(error)))
-        return False
-    if any(source == other.source for other in found.plans):
-        return False
-    found.plans.append(
-        PlannedCandidate(
-            plan,
-            source,
-            schedules,
-            [str(graph) for graph in graphs],
-            graphs,
-            candidate.seconds * 1e3,
-            isinstance(candidate, Unfused) or is_unfused(candidate.graphs),
-            calls_library,
-            candidate.schedules,
-        )
+        return None
+    if source in found.sources:
+        return None
+    found.sources.add(source)
+    return PlannedCandidate(
+        plan,
+        source,
+        schedules,
+        [str(graph) for graph in graphs],
+        graphs,
+        candidate.seconds * 1e3,
+        isinstance(candidate, Unfused) or is_unfused(candidate.graphs),
+        calls_library,
+        candidate.schedules,
     )
-    return True
 
 
 def computed(pieces: Sequence[GraphOp]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.compilation.device_worker import DeviceWorker
 from cleave.lowering.compilation.place import Place
+from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.report_page.graph_picture import pictures
 from cleave.lowering.search.candidates import (
     Candidates,
+    NoScheduleError,
     Step,
     find_candidates,
 )
@@ -21,6 +24,7 @@ from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.floor import floor_ms
 from cleave.lowering.search.folder import copy_files
 from cleave.lowering.search.report import SearchReport, TrialReport
+from cleave.lowering.search.rule_plans import plans_by_rule
 from cleave.lowering.search.stages import chosen_stages, printed
 from cleave.lowering.search.tuning import Trial, Tuning, tune
 from cleave.passes.symbolize import SymbolizePass
@@ -50,20 +54,35 @@ def searched(
         if place.device is not None:
             device = stack.enter_context(DeviceWorker(graph, place.device))
         start = time.monotonic()
-        found = find_candidates(
-            graph, EFFORTS[effort], place.hardware, ablation, fast_math, progress
-        )
+        hardware, refusal = place.hardware, None
+        # Of a search with a part left out, what it finds itself is of interest.
+        is_whole = ablation == Ablation()
+        by_rule = plans_by_rule(graph, hardware, fast_math) if is_whole else iter(())
+        try:
+            found = find_candidates(
+                graph, EFFORTS[effort], hardware, ablation, fast_math, progress
+            )
+        except NoScheduleError as error:
+            refusal = error
+            found = Candidates([*islice(by_rule, 1)], notes=[str(error)])
+            if not found.plans:
+                raise
         seconds = {"search": time.monotonic() - start}
-        tuning = tune(
-            graph,
-            found.plans,
-            place.hardware,
-            Path(scratch),
-            device=device,
-            repeats=EFFORTS[effort].repeats,
-            deadline=deadline,
-            progress=progress,
-        )
+        try:
+            tuning = tune(
+                graph,
+                found.plans,
+                hardware,
+                Path(scratch),
+                later=found.later,
+                last=by_rule,
+                device=device,
+                repeats=EFFORTS[effort].repeats,
+                deadline=deadline,
+                progress=progress,
+            )
+        except CompilationError as error:
+            raise refusal or error from error
         built = tuning.chosen.built
         assert built is not None  # what is right was built
         copy_files(built.folder, folder)

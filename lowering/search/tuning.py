@@ -5,6 +5,9 @@ What does not build, is not legal, or gives wrong numbers is rejected with a rea
 a GPU the fastest by measurement is chosen, one kernel an operator group (`unfused`)
 among them; without one the first that is right, in the order of the cost model, and of
 those that call a vendor's library only if there is no other.
+
+Where none is right, and TileLang refused what another way of planning might not, the
+next plans in the order of the cost model are tried, and at last those of a simple rule.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from cleave.dialects.algebra.graph import GraphOp
@@ -32,6 +37,8 @@ from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes
 
 JOB_SECONDS = 120.0
+LATER_ROUNDS = 4
+"""Of as many plans as there were at first, if none of those works."""
 BUILD_BYTES = 64 * 2**20
 """Of a disk, which nvcc's files of one kernel may take up to."""
 
@@ -73,6 +80,8 @@ def tune(
     hardware: Hardware,
     folder: Path,
     *,
+    later: Iterable[PlannedCandidate] = (),
+    last: Iterable[PlannedCandidate] = (),
     device: DeviceWorker | None,
     repeats: int,
     deadline: float | None,
@@ -83,51 +92,42 @@ def tune(
 
     Args:
         folder: where each is built, in a folder by its number.
+        later: the next best, tried round by round until a plan that calls no library
+            is right, `LATER_ROUNDS` at most.
+        last: tried one by one if nothing is right, also after the deadline.
         device: where they run; if None, or if PyTorch has no GPU, they do not.
         deadline: `time.monotonic()` after which no more are waited for.
     Raises:
         CompilationError: none of them is right; the message has the last reason.
     """
-    trials = [Trial(number, each) for number, each in enumerate(candidates)]
-    tuning = Tuning(trials, trials[0])
-    start = time.monotonic()
-    _build(trials, hardware, folder, deadline, progress)
-    tuning.seconds["build"] = time.monotonic() - start
-    start = time.monotonic()
-    if device is not None:
-        progress("check: the reference on the GPU")
-        try:
-            device.prepare()
-        except NoDeviceError as error:
-            device, tuning.not_measured = None, str(error)
-    gate = GraphGate(graph)
-    order = trials
-    if device is None:
-        order = sorted(trials, key=lambda trial: trial.candidate.calls_library)
-    for trial in order:
-        if device is not None:
-            _check_on_device(trial, device, progress)
-        elif not trial.is_out:
-            _check_in_numpy(graph, trial, progress)
-            if not trial.is_out and gate.reason(trial.candidate.pieces) is None:
-                break  # the others would only be slower, by all that is known
-    tuning.seconds["check"] = time.monotonic() - start
-    right = [trial for trial in order if trial.check and not trial.is_out]
-    if device is not None:
-        start = time.monotonic()
-        progress(f"measure: {counted(len(right), 'plan')}")
-        right = _measured(right, device, repeats)
-        tuning.seconds["measure"] = time.monotonic() - start
+    first = [Trial(number, each) for number, each in enumerate(candidates)]
+    tuning = Tuning(first, first[0])
+    trying = _Trying(graph, hardware, folder, device, deadline, progress, tuning)
+    right = trying.right_of(first)
+    following = iter(later)
+    for _ in range(LATER_ROUNDS):
+        if any(not trial.candidate.calls_library for trial in right):
+            break
+        if deadline is not None and time.monotonic() > deadline:
+            break
+        if not (more := trying.added(islice(following, len(candidates)))):
+            break
+        right += trying.right_of(more)
+    right = trying.measured(right, repeats)
+    for plan in last:
+        if right:
+            break
+        right = trying.measured(trying.right_of(trying.added([plan])), repeats)
     if not right:
-        last = next((t.reason for t in reversed(trials) if t.reason), "nothing to try")
+        reasons = [trial.reason for trial in tuning.trials if trial.reason]
         raise CompilationError(
-            f"@{graph.graph_name}: none of {counted(len(trials), 'plan')} works; "
-            f"the last: {last}"
+            f"@{graph.graph_name}: none of {counted(len(tuning.trials), 'plan')} "
+            f"works; the last: {reasons[-1] if reasons else 'nothing to try'}"
         )
     if (best_ms := right[0].measured_ms) is not None:
         progress(f"measure: the best takes {duration(best_ms)}")
-    tuning.chosen = _winner(right, gate, tuning, progress)
-    if (loss := gate.loss()) is not None:
+    tuning.chosen = _winner(right, trying.gate, tuning, progress)
+    if (loss := trying.gate.loss()) is not None:
         tuning.notes.append(f"as it is written, the graph is inexact for {loss}")
     if device is None:
         _pass_over_libraries(tuning)
@@ -140,6 +140,82 @@ def _pass_over_libraries(tuning: Tuning) -> None:
         for trial in tuning.trials:
             if trial.candidate.calls_library and not trial.is_out:
                 trial.reason = NOT_JUDGED
+
+
+@dataclass
+class _Trying:
+    """Building, checking and measuring of plans, one round of them after another."""
+
+    graph: GraphOp
+    hardware: Hardware
+    folder: Path
+    device: DeviceWorker | None
+    deadline: float | None
+    progress: Step
+    tuning: Tuning
+    is_prepared: bool = False
+    """Whether the device has what it checks results with."""
+
+    def __post_init__(self) -> None:
+        self.gate = GraphGate(self.graph)
+
+    def added(self, candidates: Iterable[PlannedCandidate]) -> list[Trial]:
+        """New trials."""
+        begin = len(self.tuning.trials)
+        trials = [Trial(number, each) for number, each in enumerate(candidates, begin)]
+        self.tuning.trials += trials
+        return trials
+
+    def right_of(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Those that build and are right; without a device, up to the first to take."""
+        with self._timed("build"):
+            _build(trials, self.hardware, self.folder, self.deadline, self.progress)
+        with self._timed("check"):
+            self._prepare()
+            return self._checked(trials)
+
+    def _prepare(self) -> None:
+        if self.device is None or self.is_prepared:
+            return
+        self.progress("check: the reference on the GPU")
+        try:
+            self.device.prepare()
+            self.is_prepared = True
+        except NoDeviceError as error:
+            self.device, self.tuning.not_measured = None, str(error)
+
+    def _checked(self, trials: Sequence[Trial]) -> list[Trial]:
+        order = trials
+        if self.device is None:
+            order = sorted(trials, key=lambda trial: trial.candidate.calls_library)
+        for trial in order:
+            if self.device is not None:
+                _check_on_device(trial, self.device, self.progress)
+            elif not trial.is_out:
+                _check_in_numpy(self.graph, trial, self.progress)
+                if (
+                    not trial.is_out
+                    and self.gate.reason(trial.candidate.pieces) is None
+                ):
+                    break  # the others would only be slower, by all that is known
+        return [trial for trial in order if trial.check and not trial.is_out]
+
+    def measured(self, right: Sequence[Trial], repeats: int) -> list[Trial]:
+        """Those that run, the fastest first; without a device, all as they are."""
+        if self.device is None:
+            return sorted(right, key=lambda trial: trial.candidate.calls_library)
+        self.progress(f"measure: {counted(len(right), 'plan')}")
+        with self._timed("measure"):
+            return _measured(right, self.device, repeats)
+
+    @contextmanager
+    def _timed(self, phase: str) -> Generator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            seconds = self.tuning.seconds
+            seconds[phase] = seconds.get(phase, 0.0) + time.monotonic() - start
 
 
 def _winner(

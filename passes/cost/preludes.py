@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import cast
 
 from xdsl.ir import Block, SSAValue
 
@@ -48,7 +47,7 @@ def prelude_tiles(kernel: KernelOp, dims: Dims) -> tuple[Dim, ...]:
             product(dims(value))
             for value in found
             if not isinstance(value.owner, Operator)
-            or not is_written_in_place(cast(Operator, value.owner))
+            or not is_written_in_place(value.owner)
         )
     )
 

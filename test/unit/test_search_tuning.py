@@ -66,7 +66,8 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
     """
     `tune_plans(builds, checks, times)` for plans that build so (a list of faults, or a
     reason as text), compute so and take so many milliseconds, 0 if they hang. A plan
-    that is timed although it is wrong fails the test.
+    that is timed although it is wrong fails the test. Only the `first` are tried at
+    once, and the `last` of them last.
     """
 
     def run(
@@ -76,6 +77,9 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
         refused: Sequence[int] = (),
         on_device: bool | Exception = True,
         library: int | None = None,
+        first: int | None = None,
+        last: int = 0,
+        deadline: float | None = None,
     ) -> Tuning:
         def compile_all(jobs: Sequence[CompileJob], **_: Any) -> list[CompileOutcome]:
             outcomes: list[CompileOutcome] = []
@@ -126,14 +130,17 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             )
             for n in range(len(builds))
         ]
+        count, rest = first or len(builds), len(builds) - last
         return tune(
             parse_graph(SCALED.encode(), "text"),
-            plans,
+            plans[:count],
             load_hardware("h200"),
             Path(mkdtemp(dir=tmp_path)),
+            later=plans[count:rest],
+            last=plans[rest:],
             device=device,
             repeats=3,
-            deadline=None,
+            deadline=deadline,
             progress=lambda step: None,
         )
 
@@ -236,6 +243,53 @@ def test_where_none_is_right_the_last_reason_is_given(tune_plans: Tune) -> None:
     message = "^@scaled: none of 2 plans works; the last: wrong numbers: far off$"
     with pytest.raises(CompilationError, match=message):
         tune_plans([[], []], [check("off"), check("far off")], [])
+
+
+# Further plans
+
+NO_LAYOUT = "TileLang refuses kernel_0: no available layout found"
+
+
+@pytest.mark.parametrize("on_device", [True, False])
+def test_where_all_are_refused_the_next_are_tried(
+    on_device: bool, tune_plans: Tune
+) -> None:
+    builds: list[list[str] | str] = [*[NO_LAYOUT] * 5, [], []]
+    checks = [check()] * 7
+    found = tune_plans(builds, checks, [1.0] * 7, first=2, on_device=on_device)
+    assert found.chosen.number == 5
+    assert [trial.reason for trial in found.trials] == [NO_LAYOUT] * 5 + [None]
+
+
+def test_where_one_is_right_no_more_are_tried(tune_plans: Tune) -> None:
+    found = tune_plans([NO_LAYOUT, [], []], [check()] * 3, [1.0] * 3, first=2)
+    assert (found.chosen.number, len(found.trials)) == (1, 2)
+
+
+def test_a_library_alone_is_compared_with_the_next(tune_plans: Tune) -> None:
+    checks = [check()] * 2
+    found = tune_plans([[], []], checks, [2.0, 1.0], first=1, library=0)
+    assert found.chosen.number == 1
+    found = tune_plans([[], []], checks, [1.0, 2.0], first=1, library=0)
+    assert found.chosen.number == 0
+    found = tune_plans([[], []], checks, [], first=1, library=0, on_device=False)
+    assert found.chosen.number == 1
+
+
+def test_at_last_come_those_of_the_rule(tune_plans: Tune) -> None:
+    """Whatever else there is, rounds end; and a plan that hangs is none."""
+    builds: list[list[str] | str] = [*[NO_LAYOUT] * 5, *[[]] * 8]
+    found = tune_plans(builds, [check()] * 13, [1.0] * 13, first=1, last=1)
+    assert [t.candidate.predicted_ms for t in found.trials] == [0, 1, 2, 3, 4, 12]
+    assert found.chosen.candidate.predicted_ms == 12
+    found = tune_plans([[], []], [check()] * 2, [0.0, 1.0], first=1, last=1)
+    assert found.chosen.number == 1
+
+
+def test_behind_the_deadline_only_the_rule_is_left(tune_plans: Tune) -> None:
+    builds: list[list[str] | str] = [NO_LAYOUT, [], []]
+    found = tune_plans(builds, [check()] * 3, [1.0] * 3, first=1, last=1, deadline=0.0)
+    assert [t.candidate.predicted_ms for t in found.trials] == [0, 2]
 
 
 def test_tensors_that_do_not_fit_are_one_message() -> None:
