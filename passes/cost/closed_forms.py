@@ -8,10 +8,11 @@ sizes (and split counts) that a configuration chooses.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, cast
 
 from cleave.dialects.dims import Dim, SymbolicDim, names_of
+from cleave.passes.cost.origin import Origin
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class MatrixProduct:
     element_bytes: int
     lhs_in_registers: bool
     """The left operand was computed and stayed where its threads left it."""
+    origin: Origin = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class TileReduction:
     """The tile lies as a matmul left it, a row in four threads of a warp."""
     is_summed_by_columns: bool
     """Rows may be added up once, behind the loop (`passes.cost.columns`)."""
+    origin: Origin = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,7 @@ class SharedBuffer:
     """It is a copy that exists only for a store."""
     first: int
     last: int
+    origin: Origin = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,7 @@ class RegisterTile:
     element_bytes: int
     spread: Literal["all", "rows"]
     """Over all threads, or a row over the four threads that hold its elements."""
+    origin: Origin = field(compare=False, repr=False)
 
 
 RegisterPoint = tuple[tuple[RegisterTile, int], ...]
@@ -142,8 +147,8 @@ class KernelForms:
     """Sizes of the tensors in GMEM that it touches."""
     buffers: tuple[SharedBuffer, ...]
     points: tuple[RegisterPoint, ...]
-    prelude: tuple[Dim, ...]
-    """Elements of tiles in registers, of what goes to SMEM before the first loop."""
+    prelude: tuple[RegisterTile, ...]
+    """Those of what goes to SMEM before the first loop."""
     warps: Literal["rows", "columns"]
     rescales: bool
     """A loop multiplies what it has summed up before it adds to it."""

@@ -36,6 +36,7 @@ from cleave.passes.cost.liveness import (
     register_points,
     shared_buffers,
 )
+from cleave.passes.cost.origin import Origin
 from cleave.passes.cost.preludes import prelude_tiles
 from cleave.passes.cost.transfers import Extents, GlobalView, transfer
 
@@ -233,6 +234,7 @@ class _Work:
                 self.source.facts.resolve(depth),
                 _width(lhs),
                 lhs_in_registers=memory is not None and memory.space == "rmem",
+                origin=Origin(op.results[0]),
             )
         )
 
@@ -252,7 +254,9 @@ class _Work:
             inner = product(behind)
             by_columns = self._is_summed_by_columns(op)
             self.reductions.append(
-                TileReduction(elements, row, inner, in_fragment, by_columns)
+                TileReduction(
+                    elements, row, inner, in_fragment, by_columns, Origin(op.results[0])
+                )
             )
 
     def _is_summed_by_columns(self, op: Operator) -> bool:

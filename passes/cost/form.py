@@ -19,9 +19,12 @@ from cleave.dialects.wording import counted
 from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.closed_forms import KernelForms
 from cleave.passes.cost.evaluation import Array, Evaluation
+from cleave.passes.cost.origin import Origin
 
 Specialization: TypeAlias = Literal["single-loop", "role-based", "none"]
 Mask: TypeAlias = NDArray[np.bool_]
+Parts: TypeAlias = Sequence[tuple[Origin, Array | Mask]]
+"""What limits are about, each with its share in every configuration and launch."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Limit:
     used: Array
     limit: Array
     text: str
+    parts: Parts = ()
+    """What `used` is the sum of, as far as it is tiles; units do not matter."""
 
     @property
     def exceeded(self) -> Mask:
@@ -62,6 +67,16 @@ class Rule:
 
     broken: Mask
     text: str
+    parts: Parts = ()
+    """What may break it, and where that does."""
+
+    @classmethod
+    def of(cls, parts: Parts, text: str) -> Rule:
+        """The rule that any of its parts breaks."""
+        broken = np.zeros((1, 1), bool)
+        for _, own in parts:
+            broken = broken | (own > 0)
+        return cls(broken, text, parts)
 
     @property
     def exceeded(self) -> Mask:

@@ -6,7 +6,8 @@ import numpy as np
 
 from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.evaluation import Array, Evaluation
-from cleave.passes.cost.form import Limit, Mask, Rule
+from cleave.passes.cost.form import Limit, Mask, Parts, Rule
+from cleave.passes.cost.origin import Origin
 from cleave.passes.cost.work import WGMMA_DEPTH_BYTES, WGMMA_ROWS
 
 GRID_LIMIT = 65535
@@ -32,34 +33,38 @@ def tensor_core_rules(
     has_wgmma = "wgmma" in hardware.instructions
     by_columns = forms.warps == "columns"
     least = WGMMA_ROWS if has_wgmma else MMA_ROWS
-    rows = columns = depth = chained = _never()
+    rows: list[tuple[Origin, Mask]] = []
+    columns: list[tuple[Origin, Mask]] = []
+    depth: list[tuple[Origin, Mask]] = []
+    chained: list[tuple[Origin, Mask]] = []
     widest = np.zeros((1, 1))
     for product in forms.products:
         m, n, k = at(product.rows), at(product.columns), at(product.depth)
         each_rows = m if by_columns else m / warpgroups
         each_columns = n / warpgroups if by_columns else n
-        rows = rows | (each_rows % least != 0)
-        columns = columns | (each_columns % COLUMNS != 0)
-        depth = depth | (k * product.element_bytes % WGMMA_DEPTH_BYTES != 0)
+        origin, deep = product.origin, k * product.element_bytes
+        rows.append((origin, each_rows % least != 0))
+        columns.append((origin, each_columns % COLUMNS != 0))
+        depth.append((origin, deep % WGMMA_DEPTH_BYTES != 0))
         widest = np.maximum(widest, np.minimum(each_columns, WGMMA_COLUMNS))
         if product.lhs_in_registers and has_wgmma:
             # With more rows, two instructions hold the operand: TileLang has no layout
             # for that with several warpgroups, and ptxas spills with one.
-            chained = chained | (each_rows != WGMMA_ROWS)
+            chained.append((origin, each_rows != WGMMA_ROWS))
     rules: dict[str, Rule | Limit] = {
-        "matmul rows": Rule(
+        "matmul rows": Rule.of(
             rows,
             f"a matmul gives each warpgroup no multiple of {least} rows",
         ),
-        "matmul columns": Rule(
+        "matmul columns": Rule.of(
             columns,
             f"a matmul gives a warpgroup no multiple of {COLUMNS} columns",
         ),
-        "matmul depth": Rule(
+        "matmul depth": Rule.of(
             depth,
             f"a matmul is no multiple of {WGMMA_DEPTH_BYTES} bytes deep",
         ),
-        "chained matmul": Rule(
+        "chained matmul": Rule.of(
             chained,
             f"a matmul of a computed operand gives a warpgroup not {WGMMA_ROWS} rows",
         ),
@@ -81,29 +86,32 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
     have to end where vectors of all threads do.
     """
     forms = at.forms
-    uneven = broken = _never()
-    for tile in {tile for point in forms.points for tile, _ in point}:
-        elements = at(tile.elements)
-        if tile.spread == "all":
-            uneven = uneven | ((elements > threads) & (elements % threads != 0))
+    tiles = dict.fromkeys(tile for point in forms.points for tile, _ in point)
     rules: dict[str, Rule | Limit] = {
-        "layouts": Rule(
-            uneven, "a tile has more elements than threads, and no multiple of them"
+        "layouts": Rule.of(
+            [
+                (tile.origin, _is_uneven(at(tile.elements), threads))
+                for tile in tiles
+                if tile.spread == "all"
+            ],
+            "a tile has more elements than threads, and no multiple of them",
         )
     }
     if forms.products:
         return rules
+    rows: list[tuple[Origin, Mask]] = []
     for reduction in (r for level in forms.level.walk() for r in level.reductions):
         elements = at(reduction.elements)
         row = at(reduction.row) * at(reduction.inner)
+        broken = (elements < threads) & (threads % row != 0)
         each = np.maximum(1, elements // threads).astype(np.int64)
         for lanes in VECTOR_LANES:
             span = threads * np.gcd(each, lanes)
             fits = (row % span == 0) | (span % row == 0)
             broken = broken | ((elements >= threads) & ~fits)
-        broken = broken | ((elements < threads) & (threads % row != 0))
-    rules["rows"] = Rule(
-        broken, "a reduced row does not end where vectors of threads do"
+        rows.append((reduction.origin, broken))
+    rules["rows"] = Rule.of(
+        rows, "a reduced row does not end where vectors of threads do"
     )
     return rules
 
@@ -115,16 +123,24 @@ def prelude_rules(
     What TileLang's planner for one loop asks of tiles on their way to SMEM before it:
     all `threads` that are launched compute them, and each gets as many elements.
     """
-    uneven = _never()
-    for elements in map(at, at.forms.prelude):
-        uneven = uneven | ((elements > threads) & (elements % threads != 0))
     return {
-        "prelude": Rule(
-            uneven & has_common_prelude,
+        "prelude": Rule.of(
+            [
+                (
+                    tile.origin,
+                    _is_uneven(at(tile.elements), threads) & has_common_prelude,
+                )
+                for tile in at.forms.prelude
+            ],
             "a tile that is computed before a loop has more elements than all threads, "
             "and no multiple of them",
         )
     }
+
+
+def _is_uneven(elements: Array, threads: Array) -> Mask:
+    """Whether threads cannot have as many of the elements each."""
+    return (elements > threads) & (elements % threads != 0)
 
 
 def launch_limits(
@@ -148,6 +164,17 @@ def launch_limits(
         ),
         "stages": Rule(short, "a loop has fewer steps than its pipeline has stages"),
     }
+
+
+def register_parts(at: Evaluation) -> Parts:
+    """The tiles in registers, with their bytes."""
+    tiles = dict.fromkeys(tile for point in at.forms.points for tile, _ in point)
+    return [(t.origin, at(t.elements) * t.element_bytes) for t in tiles]
+
+
+def shared_parts(at: Evaluation) -> Parts:
+    """The tiles in SMEM, with their bytes."""
+    return [(buffer.origin, at.bytes(buffer)) for buffer in at.forms.buffers]
 
 
 def _grid(at: Evaluation) -> Array:

@@ -31,6 +31,7 @@ from cleave.passes.cost.closed_forms import (
     product,
 )
 from cleave.passes.cost.columns import Dims, summed_by_columns
+from cleave.passes.cost.origin import Origin
 
 
 def is_number(value: SSAValue) -> bool:
@@ -85,7 +86,7 @@ def _is_in(value: SSAValue, space: Space) -> bool:
     return memory is not None and memory.space == space
 
 
-def _bytes(value: SSAValue) -> int:
+def bytes_of(value: SSAValue) -> int:
     return element_bytes(cast(TensorType, value.type).element_type)
 
 
@@ -111,11 +112,12 @@ def shared_buffers(kernel: KernelOp, dims: Dims) -> tuple[SharedBuffer, ...]:
         buffers.append(
             SharedBuffer(
                 dims(value),
-                _bytes(value),
+                bytes_of(value),
                 is_staged,
                 stored == [True] and isinstance(value.owner, Copy),
                 first,
                 max(first, last),
+                Origin(value),
             )
         )
 
@@ -207,7 +209,9 @@ class _RegisterWalk:
             reduction = summed_by_columns(loop, index, self.dims)
             if reduction is not None:
                 elements = product(self.dims(reduction.operands[0]))
-                self.tiles[state] = RegisterTile(elements, _bytes(state), "all")
+                self.tiles[state] = RegisterTile(
+                    elements, bytes_of(state), "all", Origin(state)
+                )
 
     def _takes_registers(self, value: SSAValue) -> bool:
         owner = value.owner
@@ -233,7 +237,7 @@ class _RegisterWalk:
         is_fragment = memory is not None and memory.layout == "fragment"
         is_vector = sum(dim != 1 for dim in dims) < 2
         spread = "rows" if is_vector and is_fragment else "all"
-        return RegisterTile(product(dims), _bytes(value), spread)
+        return RegisterTile(product(dims), bytes_of(value), spread, Origin(value))
 
     def _count(self, values: Iterable[SSAValue]) -> Counter[RegisterTile]:
         held = set(values)

@@ -19,6 +19,8 @@ from cleave.passes.cost.form import Launch, Limit, Mask, Rule, Times
 from cleave.passes.cost.legality import (
     launch_limits,
     layout_rules,
+    register_parts,
+    shared_parts,
     tensor_core_rules,
 )
 from cleave.passes.cost.pipelined_resources import (
@@ -97,11 +99,13 @@ class PersistentCost:
                 available - FREE_REGISTERS,
                 "tiles take {used} registers of each thread, "
                 "which has {limit} for them",
+                register_parts(at),
             ),
             "smem": Limit(
                 _smem_bytes(at, chosen),
                 np.full((1, 1), float(hardware.smem_bytes_per_block)),
                 "tiles take {used} bytes of SMEM, of which a threadblock has {limit}",
+                shared_parts(at),
             ),
         }
 

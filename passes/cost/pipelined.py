@@ -14,6 +14,8 @@ from cleave.passes.cost.legality import (
     launch_limits,
     layout_rules,
     prelude_rules,
+    register_parts,
+    shared_parts,
     tensor_core_rules,
 )
 from cleave.passes.cost.pipelined_resources import Launches, resources
@@ -56,11 +58,13 @@ class PipelinedCost:
                 used.register_limit,
                 "tiles take {used} registers of each thread, "
                 "which has {limit} for them",
+                register_parts(at),
             ),
             "smem": Limit(
                 used.smem_bytes,
                 np.full((1, 1), float(hardware.smem_bytes_per_block)),
                 "tiles take {used} bytes of SMEM, of which a threadblock has {limit}",
+                shared_parts(at),
             ),
         }
 

@@ -7,19 +7,19 @@ from itertools import takewhile
 from xdsl.ir import Block, SSAValue
 
 from cleave.dialects.algebra.operator import Operator
-from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import memory_of
 from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.operators import Copy
-from cleave.passes.cost.closed_forms import product
+from cleave.passes.cost.closed_forms import RegisterTile, product
 from cleave.passes.cost.columns import Dims
-from cleave.passes.cost.liveness import is_written_in_place
+from cleave.passes.cost.liveness import bytes_of, is_written_in_place
+from cleave.passes.cost.origin import Origin
 
 
-def prelude_tiles(kernel: KernelOp, dims: Dims) -> tuple[Dim, ...]:
+def prelude_tiles(kernel: KernelOp, dims: Dims) -> tuple[RegisterTile, ...]:
     """
-    Elements of the tiles in registers from which a kernel computes what is in SMEM
+    The tiles in registers from which a kernel computes what is in SMEM
     before its first loop. TileLang's planner for one loop (its
     `producer_consumer_ws.cc`) moves to the warps that compute only what their loop
     reads from registers; these tiles are divided over all threads, those of the warps
@@ -44,7 +44,7 @@ def prelude_tiles(kernel: KernelOp, dims: Dims) -> tuple[Dim, ...]:
             stack += value.owner.operands
     return tuple(
         dict.fromkeys(
-            product(dims(value))
+            RegisterTile(product(dims(value)), bytes_of(value), "all", Origin(value))
             for value in found
             if not isinstance(value.owner, Operator)
             or not is_written_in_place(value.owner)

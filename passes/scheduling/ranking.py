@@ -367,11 +367,13 @@ class _Ranking:
             if not broken.any():
                 continue
             counts = np.bincount(keys, broken.sum(axis=1), len(every))
-            text = _text(limit, broken)
+            text = ""
             for pruned, count in zip(every, counts, strict=True):
                 if count:
                     pruned.by_rule[name] += int(count)
-                    pruned.nearest.setdefault(name, text)
+                    if name not in pruned.nearest:
+                        text = text or _text(limit, broken)
+                        pruned.nearest[name] = text
             legal = legal & ~broken
         return legal
 
@@ -403,11 +405,18 @@ def _length(columns: Configurations) -> int:
 def _text(limit: Limit | Rule, broken: Mask) -> str:
     """What the configuration says that comes nearest to keeping a limit."""
     if isinstance(limit, Rule):
-        return limit.text
-    used = np.broadcast_to(limit.used, broken.shape)[broken]
-    most = np.broadcast_to(limit.limit, broken.shape)[broken]
-    nearest = int(np.argmin(used - most))
-    return limit.text.format(used=int(used[nearest]), limit=int(most[nearest]))
+        place = int(np.argmax(broken))
+        text, noun = limit.text, ""
+    else:
+        used = np.broadcast_to(limit.used, broken.shape)
+        most = np.broadcast_to(limit.limit, broken.shape)
+        place = int(np.argmin(np.where(broken, used - most, np.inf)))
+        numbers = {"used": int(used.flat[place]), "limit": int(most.flat[place])}
+        text, noun = limit.text.format(**numbers), "most for "
+    if not limit.parts:
+        return text
+    shares = [np.broadcast_to(own, broken.shape).flat[place] for _, own in limit.parts]
+    return f"{text}: {noun}{limit.parts[int(np.argmax(shares))][0]}"
 
 
 def _best(
