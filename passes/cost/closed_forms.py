@@ -152,8 +152,6 @@ class KernelForms:
     warps: Literal["rows", "columns"]
     rescales: bool
     """A loop multiplies what it has summed up before it adds to it."""
-    prepares: bool
-    """Threads compute a tile in SMEM before the loops begin."""
 
     @property
     def threadblocks(self) -> Dim:

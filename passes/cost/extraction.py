@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -90,12 +89,7 @@ class _Extraction:
             prelude=prelude_tiles(kernel, self.resolved),
             warps="columns" if by_columns else "rows",
             rescales=any(_rescales(op) for op in kernel.walk()),
-            prepares=any(map(_is_shared, self._before_loops())),
         )
-
-    def _before_loops(self) -> Iterable[Operation]:
-        ops = self.kernel.body.block.ops
-        return itertools.takewhile(lambda op: not isinstance(op, LoopOp), ops)
 
     # Dims
 
@@ -324,14 +318,6 @@ def _rescales(op: Operation) -> bool:
     return isinstance(op, NextOp) and any(
         given.rescale is not None for given in op.contributions
     )
-
-
-def _is_shared(op: Operation) -> bool:
-    """Whether an operator makes a tile in SMEM, and is no other name of one."""
-    if not isinstance(op, Operator) or op.IS_VIEW:
-        return False
-    memory = memory_of(op.results[0])
-    return memory is not None and memory.space == "smem"
 
 
 def _root(value: SSAValue) -> SSAValue:

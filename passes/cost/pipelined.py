@@ -105,12 +105,8 @@ def _warpgroups(forms: KernelForms, specialization: Specialization) -> tuple[int
     """
     Three that compute only with the planner for one loop: the role-based one gives them
     72 registers. Columns are divided by more than one, or else there is nothing to it.
-
-    The planner for one loop lets the warps that load take part in what comes before it,
-    and TileLang has no layouts for numbers of threads that are no power of two.
     """
     if not forms.products:
         return (1, 2)
-    is_planned = specialization == "single-loop"
-    counts = range(2 if forms.warps == "columns" else 1, 4 if is_planned else 3)
-    return tuple(n for n in counts if not (is_planned and forms.prepares and n == 2))
+    most = 3 if specialization == "single-loop" else 2
+    return tuple(range(2 if forms.warps == "columns" else 1, most + 1))

@@ -260,32 +260,6 @@ def test_loops_that_vary_are_not_pipelined_by_all_warps(example_graph: Example) 
         assert max(stages) == most
 
 
-def test_what_comes_before_a_planned_loop_takes_all_warps(
-    parse_ir: Callable[[str], Any],
-) -> None:
-    """Of two warpgroups and one that loads, 384 threads, TileLang makes no layout."""
-    text = """
-        algebra.graph @product [M, N, K] where [M = 512, N = 512, K = 64]
-            (%x: !algebra.tensor<[M, K], f16>, %w: !algebra.tensor<[N, K], f16>)
-            -> (!algebra.tensor<[M, 1], f32>) {
-          %c = algebra.constant 0.3 : !algebra.tensor<[], f32>
-          %scaled = algebra.mul %x, %c
-          %y = algebra.matmul WHICH, %w transpose_rhs
-          %o = algebra.reduce_max %y dim 1
-          algebra.return %o
-        }
-        """
-    for which, expected in (("%scaled", {1, 3}), ("%x", {1, 2, 3})):
-        (graph,) = parse_ir(text.replace("WHICH", which)).ops
-        forms, _ = symbolic_forms(graph, {"M": 128}, {"N": 64})
-        launches = PipelinedCost().launches(forms, load_hardware("h200"))
-        assert expected == {
-            launch.threads // 128
-            for launch in launches
-            if launch.specialization == "single-loop"
-        }
-
-
 ################################################################################
 # SMEM                                                                         #
 ################################################################################
