@@ -19,6 +19,7 @@ from cleave.passes.cost.form import Launch, Rule
 from cleave.passes.cost.pipelined import PipelinedCost
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.plan_memory import PlanMemoryPass
+from cleave.passes.scheduling.selection import prepared_for_schedules
 from cleave.passes.scheduling.structures import (
     LoopStructure,
     Warps,
@@ -186,6 +187,23 @@ def test_each_rule_is_broken_alone(rule: str, example_graph: Example) -> None:
     if not isinstance(limit, Rule):
         text = text.format(used=int(limit.used.max()), limit=int(limit.limit.max()))
     assert "{" not in text
+
+
+def test_all_threads_divide_what_comes_before_a_loop(example_graph: Example) -> None:
+    """With 128 that load, 256 that compute are 384, and 384 are 512: a power of two."""
+    graph = example_graph("attention_qk_norm", **WIDE)
+    at = evaluated(prepared_for_schedules(graph), {"H": 1, "M": 128}, {"L": 64})
+    launches = [
+        Launch(256, 2, "single-loop"),
+        Launch(384, 2, "single-loop"),
+        Launch(256, 2, "role-based"),
+        undivided(256),
+    ]
+    rule = FORM.limits(at, launches, H200)["prelude"]
+    assert rule.exceeded.tolist() == [[True, False, False, False]]
+    named = [str(origin) for origin, own in rule.parts if own.any()]
+    assert named
+    assert all(name.endswith(" of [1, BM, D]") for name in named)
 
 
 def test_warps_that_divide_columns_leave_rows_to_all(example_graph: Example) -> None:

@@ -17,6 +17,7 @@ H200 = load_hardware("h200")
     ("name", "sizes"),
     [
         ("attention_softmax", {"H": 1, "M": 64, "L": 1024, "D": 56}),
+        ("attention_softmax", {"H": 32, "M": 203, "L": 1023, "D": 80}),
         ("softmax", {"M": 33, "N": 1023}),
     ],
 )

@@ -20,7 +20,12 @@ from cleave.lowering.compilation.report import RuleReport
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import load_hardware
 from cleave.lowering.search import compiling, request, searching
-from cleave.lowering.search.candidates import Candidates, find_candidates
+from cleave.lowering.search.candidates import (
+    Candidates,
+    NoScheduleError,
+    PlannedCandidate,
+    find_candidates,
+)
 from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes, small_sizes
@@ -233,6 +238,64 @@ def test_small_sizes_keep_what_split_counts_divide(
     for plan in split:
         check = check_on_small_sizes(graph, plan.plan)
         assert list(check.reasons) == []
+
+
+# The rule as the last resort
+
+ODD = """
+algebra.graph @attention [M, L, D] where [M = 203, L = 799, D = 80]
+    (%q: !algebra.tensor<[M, D], f16>, %k: !algebra.tensor<[L, D], f16>,
+     %v: !algebra.tensor<[L, D], f16>) -> (!algebra.tensor<[M, D], f16>) {
+  %s = algebra.matmul %q, %k transpose_rhs
+  %p = algebra.exp %s
+  %o = algebra.matmul %p, %v
+  algebra.return %o
+}"""
+
+
+def searched_in_vain(ablation: Ablation) -> tuple[Any, list[PlannedCandidate]]:
+    """What is tried, as a search that has no plan itself leaves it to `tune`."""
+    graph = compiling.symbolized(parse_graph(ODD.encode(), "text"))
+    place = searching.Place(load_hardware("h200"), None, None, {})
+    asked: list[PlannedCandidate] = []
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NoScheduleError("@attention has no legal schedule: a rule")
+
+    def tune(graph: GraphOp, plans: Any, *_: object, **options: Any) -> None:
+        asked.extend([*plans, *options["later"], *options["last"]])
+        raise CompilationError("none works")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searching, "find_candidates", refuse)
+        patch.setattr(searching, "tune", tune)
+        with pytest.raises(NoScheduleError, match=r"no legal schedule: a rule$"):
+            searching.searched(
+                graph,
+                Path(),
+                place,
+                effort="quick",
+                ablation=ablation,
+                fast_math=False,
+                deadline=None,
+                progress=lambda step: None,
+            )
+    return graph, asked
+
+
+def test_a_graph_without_a_schedule_takes_the_rule() -> None:
+    graph, plans = searched_in_vain(Ablation())
+    assert len(plans) == compilation.MOST_BUILDS
+    gate = GraphGate(graph)
+    for plan in plans:
+        assert plan.schedules[0].startswith("by the rule: tile M=")
+        assert 0 < plan.predicted_ms < 1
+        assert list(check_on_small_sizes(graph, plan.plan).reasons) == []
+        assert gate.reason(plan.pieces) is None
+
+
+def test_an_ablation_does_not() -> None:
+    assert searched_in_vain(Ablation(iterate=False))[1] == []
 
 
 # Requests
