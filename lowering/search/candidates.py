@@ -66,7 +66,7 @@ class PlannedCandidate:
     calls_library: bool = False
     """Whether a part of it is a vendor's, which only measurement can judge."""
     steps: Sequence[Schedule] = ()
-    """The schedules of `pieces`; none of a plan that was not searched."""
+    """The schedules of `pieces`."""
 
 
 @dataclass

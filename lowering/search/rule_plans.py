@@ -13,6 +13,7 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.lowering.compilation.choices import choices_for
 from cleave.lowering.compilation.compilation import MOST_BUILDS
+from cleave.lowering.compilation.configuration import Configuration
 from cleave.lowering.compilation.default_configurations import Choice
 from cleave.lowering.compilation.footprint import require_fit
 from cleave.lowering.compilation.pipeline import (
@@ -28,8 +29,9 @@ from cleave.passes.cost.evaluation import Evaluation
 from cleave.passes.cost.extraction import kernel_forms
 from cleave.passes.cost.form import Launch, Specialization
 from cleave.passes.cost.pipelined import PipelinedCost
+from cleave.passes.scheduling.ranking import KernelSchedule
 from cleave.passes.scheduling.selection import total_seconds
-from cleave.passes.scheduling.structures import kernels_of
+from cleave.passes.scheduling.structures import LoopStructure, kernels_of
 
 
 def plans_by_rule(
@@ -58,25 +60,40 @@ def _plan(
         require_fit(program.plan, hardware)
     except NoProgramError:
         return None
-    kernels = [_seconds(kernel, hardware) for kernel in kernels_of(program.plan)]
+    (kernel,) = kernels_of(program.plan)
+    step = _schedule(kernel, choice.configuration, hardware)
     return PlannedCandidate(
         program.plan,
         source,
-        [f"by the rule: {choice.configuration}"],
+        [f"by the rule: {step}"],
         [str(prepared.graph)],
         [prepared.graph],
-        total_seconds(kernels, hardware) * 1e3,
+        total_seconds([step.seconds], hardware) * 1e3,
         is_unfused=False,
+        steps=[step],
     )
 
 
-def _seconds(kernel: KernelOp, hardware: Hardware) -> float:
-    """How long a planned kernel of the form "pipelined" runs, by the model."""
-    planner = kernel.attributes.get("specialization")
+def _schedule(
+    kernel: KernelOp, configuration: Configuration, hardware: Hardware
+) -> KernelSchedule:
+    """The schedule of a planned kernel of the form "pipelined", timed by the model."""
+    planner, form = kernel.attributes.get("specialization"), PipelinedCost()
     launch = Launch(
         kernel.threads.value.data if kernel.threads else 1,
         kernel.stages.value.data if kernel.stages else 1,
         cast(Specialization, planner.data) if isinstance(planner, StringAttr) else None,
     )
-    at = Evaluation(kernel_forms(kernel), {})
-    return float(PipelinedCost().times(at, [launch], hardware).seconds.item())
+    forms = kernel_forms(kernel)
+    times = form.times(Evaluation(forms, {}), [launch], hardware)
+    blocks, reductions = configuration.tile, configuration.reduce
+    return KernelSchedule(
+        LoopStructure(blocks, reductions, has_tails=True),
+        blocks,
+        reductions,
+        form.name,
+        forms.warps,
+        launch,
+        configuration.swizzle,
+        float(times.seconds.item()),
+    )

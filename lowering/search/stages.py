@@ -21,12 +21,8 @@ def chosen_stages(chosen: PlannedCandidate) -> Mapping[str, str]:
     The texts of what a chosen plan is made from, made once more, in order: its graphs,
     these with casts explicit and broadcasts folded, their loops, and the whole plan.
 
-    Calls of a library have no loops; they stand there as the calls that they are. A
-    plan of the simple rule has no schedules of the search, and only its ends are shown.
+    Calls of a library have no loops; they stand there as the calls that they are.
     """
-    ends = {CHOSEN_GRAPHS: printed(chosen.pieces), PLAN: printed([chosen.plan])}
-    if not chosen.steps:
-        return ends
     prepared: list[Operation] = []
     loops: list[Operation] = []
     for graph, step in zip(chosen.pieces, chosen.steps, strict=True):

@@ -129,17 +129,9 @@ def tune(
     tuning.chosen = _winner(right, trying.gate, tuning, progress)
     if (loss := trying.gate.loss()) is not None:
         tuning.notes.append(f"as it is written, the graph is inexact for {loss}")
-    if device is None:
+    if trying.device is None:
         _pass_over_libraries(tuning)
     return tuning
-
-
-def _pass_over_libraries(tuning: Tuning) -> None:
-    """Say why plans were not tried that the model takes for faster, or as fast."""
-    if not tuning.chosen.candidate.calls_library:
-        for trial in tuning.trials:
-            if trial.candidate.calls_library and not trial.is_out:
-                trial.reason = NOT_JUDGED
 
 
 @dataclass
@@ -216,6 +208,14 @@ class _Trying:
         finally:
             seconds = self.tuning.seconds
             seconds[phase] = seconds.get(phase, 0.0) + time.monotonic() - start
+
+
+def _pass_over_libraries(tuning: Tuning) -> None:
+    """Say why plans were not tried that the model takes for faster, or as fast."""
+    if not tuning.chosen.candidate.calls_library:
+        for trial in tuning.trials:
+            if trial.candidate.calls_library and not trial.is_out:
+                trial.reason = NOT_JUDGED
 
 
 def _winner(

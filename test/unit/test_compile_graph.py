@@ -133,7 +133,11 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
             if isinstance(outcome, BuildError):
                 raise outcome
             folder.mkdir()
-            kernel: dict[str, Any] = {"name": "k", "threads": 1}
+            kernel: dict[str, Any] = {
+                "name": "k",
+                "threads": 1,
+                "dynamic_smem_bytes": 0,
+            }
             return Build(folder, None, [kernel], outcome or [], only_lacks)
 
         def check_tiles(graph: object, program: object) -> NumericCheck:

@@ -29,6 +29,7 @@ from cleave.lowering.search.candidates import (
 from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes, small_sizes
+from cleave.lowering.search.stages import chosen_stages
 from cleave.lowering.toolchain import find_nvcc
 from cleave.tools import main, opt
 from cleave.tools.graph_file import parse_graph
@@ -292,6 +293,7 @@ def test_a_graph_without_a_schedule_takes_the_rule() -> None:
         assert 0 < plan.predicted_ms < 1
         assert list(check_on_small_sizes(graph, plan.plan).reasons) == []
         assert gate.reason(plan.pieces) is None
+        assert "itgraph.loop" in chosen_stages(plan)["schedule-loops"]
 
 
 def test_an_ablation_does_not() -> None:
