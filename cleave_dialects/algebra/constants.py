@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from xdsl.ir import SSAValue
@@ -25,14 +26,26 @@ def constant_value(value: SSAValue, facts: Facts) -> float | None:
 
 def number_everywhere(value: SSAValue, facts: Facts) -> float | None:
     """The same for a tensor of any dims: the one number that all its elements are."""
-    op = value.owner
-    if not isinstance(op, Operator):
-        return None
-    args: list[float] = []
-    for operand in op.operands if op.ELEMENTWISE else ():
-        if (arg := number_everywhere(operand, facts)) is None:
+    numbers: dict[SSAValue, float] = {}
+    # Graphs may be deep, and every product asks this when it is verified.
+    stack = [value]
+    while stack:
+        op = stack[-1].owner
+        if not isinstance(op, Operator):
             return None
-        args.append(arg)
+        operands = op.operands if op.ELEMENTWISE else ()
+        if missing := [each for each in operands if each not in numbers]:
+            stack += dict.fromkeys(missing)
+            continue
+        number = _number(op, [numbers[each] for each in operands], facts)
+        if number is None:
+            return None
+        numbers[stack.pop()] = number
+    return numbers[value]
+
+
+def _number(op: Operator, args: Sequence[float], facts: Facts) -> float | None:
+    """What an operator makes of numbers; None if it is no number."""
     params: dict[str, Any] = op.params
     for name, param in params.items():
         if isinstance(param, SymbolicDim):

@@ -287,3 +287,24 @@ def test_casts_round_to_their_type_in_rounded_execution_only(
     assert rounded.dtype == np.float32
     # In the type: elementwise operators compute in f32 whatever their operands are.
     assert elementwise.Neg.infer_type([TensorType([3], bf16)], {}).element_type == f32
+
+
+@pytest.mark.parametrize(("first", "last"), [("%x", 1100), ("%c", 60)])
+def test_deep_graphs_of_products_are_verified(
+    first: str, last: int, parse_ir: Callable[[str], ModuleOp]
+) -> None:
+    """Neither by recursion, nor once for each path to a number."""
+    lines = [f"%p0 = algebra.mul {first}, {first}"]
+    lines += [f"%p{n + 1} = algebra.mul %p{n}, %p{n}" for n in range(last)]
+    module = parse_ir(
+        f"""
+        algebra.graph @deep [M] (%x: !algebra.tensor<[M], f32>)
+            -> (!algebra.tensor<[M], f32>) {{
+          %c = algebra.constant 1.0 : !algebra.tensor<[], f32>
+          {chr(10).join(lines)}
+          %o = algebra.mul %x, %p{last}
+          algebra.return %o
+        }}
+        """
+    )
+    module.verify()
