@@ -11,9 +11,8 @@ better one.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +38,7 @@ from cleave.lowering.compilation.place import Place, require_gpu
 from cleave.lowering.compilation.tile_check import check_tiles
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.numpy_algebra import ExecutionError
+from cleave.lowering.phases import timed
 from cleave.lowering.report_page.graph_picture import pictures
 from cleave.lowering.search.folder import copy_files
 from cleave.lowering.toolchain import tilelang_is_installed
@@ -87,7 +87,7 @@ class _Compilation:
         self.worker: DeviceWorker | None = None
         """What runs candidates; None if nothing does."""
         try:
-            with self._timed("schedule"):
+            with timed(self.seconds, "schedule"):
                 self.prepared = prepare(graph)
         except NoProgramError as error:
             raise CompilationError(f"@{graph.graph_name}: {error}") from error
@@ -123,7 +123,7 @@ class _Compilation:
         """Have the exact results on the GPU, if PyTorch has one."""
         self.progress("check: the reference on the GPU")
         try:
-            with self._timed("check"):
+            with timed(self.seconds, "check"):
                 worker.prepare()
             self.worker = worker
         except NoDeviceError as error:
@@ -158,12 +158,12 @@ class _Compilation:
 
     def _programs(self) -> Iterator[tuple[Choice, TileProgram, str]]:
         """The configurations that have a program which fits, as far as can be told."""
-        with self._timed("schedule"):
+        with timed(self.seconds, "schedule"):
             choices = choices_for(self.prepared.graph, self.wanted, self.hardware)
         for choice in choices:
             self.progress(f"schedule: {choice.configuration}")
             try:
-                with self._timed("schedule"):
+                with timed(self.seconds, "schedule"):
                     program = schedule(self.prepared, choice.configuration)
                     source = program.source(fast_math=self.wanted.fast_math)
                     require_fit(program.plan, self.hardware)
@@ -178,7 +178,7 @@ class _Compilation:
         """Build and check a candidate. Raises one of REFUSALS."""
         if self.worker is None:
             self.progress(f"check in NumPy: {choice.configuration}")
-            with self._timed("check"):
+            with timed(self.seconds, "check"):
                 check = check_tiles(self.graph, program)
             _require_right(check)
             build = self._built(choice, source, folder)
@@ -186,14 +186,14 @@ class _Compilation:
             build = self._built(choice, source, folder)
             assert build.built is not None  # there is an nvcc
             self.progress(f"check on the GPU: {choice.configuration}")
-            with self._timed("check"):
+            with timed(self.seconds, "check"):
                 check = self.worker.check(build.folder)
             _require_right(check)
         return Candidate(choice, program, source, build, check)
 
     def _built(self, choice: Choice, source: str, folder: Path) -> Build:
         self.progress(f"build: {choice.configuration}")
-        with self._timed("build"):
+        with timed(self.seconds, "build"):
             return build_module(source, self.hardware, folder)
 
     def _reject(self, choice: Choice, reason: str) -> None:
@@ -224,18 +224,9 @@ class _Compilation:
             return None, f"{', '.join(dynamic)} is only known at run time"
         self.progress(f"time: {best.choice.configuration}")
         name = self.graph.graph_name
-        with self._timed("measure"):
+        with timed(self.seconds, "measure"):
             found = self.worker.measure({name: best.build.folder}, REPEATS)
         return found.times.get(name), found.rejected.get(name)
-
-    @contextmanager
-    def _timed(self, phase: str) -> Generator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - start
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
 
 
 def _require_right(check: NumericCheck) -> None:

@@ -23,16 +23,17 @@ WRITTEN = ("[0-9][0-9]_*.mlir", "kernel_*.*", MANIFEST, MODULE, REPORT, HTML)
 """The names of all these files."""
 
 
-def write_texts(folder: Path, stages: Mapping[str, str], source: str) -> None:
-    """
-    Make a folder with the IR of every stage and the generated module.
-
-    What an earlier compilation has written there is removed. Raises OSError.
-    """
+def clear_folder(folder: Path) -> None:
+    """Make a folder, without what an earlier compilation wrote there; or OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in WRITTEN:
         for old in folder.glob(pattern):
             old.unlink()
+
+
+def write_texts(folder: Path, stages: Mapping[str, str], source: str) -> None:
+    """Write IR and generated module into a folder of their own. Raises OSError."""
+    clear_folder(folder)
     write_stages(folder, stages, source)
 
 

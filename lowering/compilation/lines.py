@@ -8,7 +8,12 @@ from cleave.dialects.wording import duration
 from cleave.lowering.compilation.report import RuleReport
 from cleave.lowering.report_page.check_line import check_line
 from cleave.lowering.report_page.kernel_line import kernel_line
-from cleave.lowering.report_page.lines import Line, closing_lines, under
+from cleave.lowering.report_page.lines import (
+    Line,
+    closing_lines,
+    opening_lines,
+    under,
+)
 
 SHOWN = 3
 """Rejected configurations that are shown."""
@@ -27,9 +32,7 @@ def rule_lines(report: RuleReport) -> Iterator[Line]:
 
 def chosen_lines(report: RuleReport) -> Iterator[Line]:
     """What was chosen for which graph and GPU, and why."""
-    sizes = ", ".join(f"{n} = {s or 'dynamic'}" for n, s in report.sizes.items())
-    yield "graph", f"@{report.graph}" + (f" with {sizes}" if sizes else "")
-    yield "GPU", report.device or f"none here; compiled for {report.hardware['name']}"
+    yield from opening_lines(report)
     chosen = f"{report.configuration}, {report.form}"
     yield from under("chosen", [chosen, *report.why])
 

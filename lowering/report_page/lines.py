@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from cleave.lowering.search.report import SearchReport
+
 Line: TypeAlias = tuple[str, str]
 """A word, and what there is to say under it."""
 
@@ -13,6 +15,13 @@ def under(word: str, texts: Iterable[str]) -> Iterator[Line]:
     """Several lines under one word, which only the first of them has."""
     for number, text in enumerate(texts):
         yield "" if number else word, text
+
+
+def opening_lines(report: SearchReport) -> Iterator[Line]:
+    """The graph, its sizes, and the GPU."""
+    sizes = ", ".join(f"{n} = {s or 'dynamic'}" for n, s in report.sizes.items())
+    yield "graph", f"@{report.graph}" + (f" with {sizes}" if sizes else "")
+    yield "GPU", report.device or f"none here; compiled for {report.hardware['name']}"
 
 
 def closing_lines(notes: Sequence[str], seconds: Mapping[str, float]) -> Iterator[Line]:

@@ -15,10 +15,11 @@ from tempfile import mkdtemp
 from typing import Any, TypeAlias
 
 from cleave.lowering.compilation.compiled import Compiled
+from cleave.lowering.compilation.folder import clear_folder
 from cleave.lowering.compilation.place import Place, require_gpu
 from cleave.lowering.compilation.report import parse_report
 from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
-from cleave.lowering.search.folder import clear_folder, copy_files, write_folder
+from cleave.lowering.search.folder import copy_files, write_folder
 
 Record: TypeAlias = dict[str, Any]
 """`report`, `source`, `stages` and `pictures` of a compilation, as JSON takes them."""

@@ -113,6 +113,12 @@ def compile_by_search(
     )
 
 
+def unbound_symbols(graph: GraphOp) -> list[str]:
+    """The symbols whose sizes are only known at run time."""
+    binding = graph.facts.binding
+    return [n for n in graph.symbol_names if not isinstance(binding.get(n), int)]
+
+
 def symbolized(graph: GraphOp) -> GraphOp:
     """A copy with symbols in the place of numbers; sizes have to be bound."""
     module = ModuleOp([graph.clone()])
@@ -124,12 +130,7 @@ def symbolized(graph: GraphOp) -> GraphOp:
     symbolic = module.body.block.first_op
     assert isinstance(symbolic, GraphOp)
     symbolic.detach()
-    unbound = [
-        name
-        for name in symbolic.symbol_names
-        if not isinstance(symbolic.facts.binding.get(name), int)
-    ]
-    if unbound:
+    if unbound := unbound_symbols(symbolic):
         raise CompilationError(
             f"@{graph.graph_name}: {unbound[0]} has no size, which the search needs; "
             f"write `where [{unbound[0]} = ...]`"

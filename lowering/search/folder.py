@@ -16,7 +16,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cleave.lowering.compilation.folder import HTML, REPORT, WRITTEN, write_stages
+from cleave.lowering.compilation.folder import HTML, REPORT, write_stages
 from cleave.lowering.compilation.page import page_of
 from cleave.lowering.report_page.page import html
 from cleave.lowering.search.report import SearchReport
@@ -29,14 +29,6 @@ def naming(folder: Path) -> Generator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(folder)) from error
-
-
-def clear_folder(folder: Path) -> None:
-    """Make a folder, without what an earlier compilation wrote there; or OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for pattern in WRITTEN:
-        for old in folder.glob(pattern):
-            old.unlink()
 
 
 def copy_files(source: Path, folder: Path, but: str = "") -> None:

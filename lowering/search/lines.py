@@ -8,7 +8,12 @@ from collections.abc import Iterable, Iterator
 from cleave.dialects.wording import counted, duration, share
 from cleave.lowering.report_page.check_line import check_line
 from cleave.lowering.report_page.kernel_line import kernel_line
-from cleave.lowering.report_page.lines import Line, closing_lines, under
+from cleave.lowering.report_page.lines import (
+    Line,
+    closing_lines,
+    opening_lines,
+    under,
+)
 from cleave.lowering.search.report import SearchReport
 
 SHOWN = 5
@@ -31,9 +36,7 @@ def search_lines(report: SearchReport) -> Iterator[Line]:
 
 def result_lines(report: SearchReport) -> Iterator[Line]:
     """What was chosen, and how fast it is."""
-    sizes = ", ".join(f"{name} = {size}" for name, size in report.sizes.items())
-    yield "graph", f"@{report.graph}" + (f" with {sizes}" if sizes else "")
-    yield "GPU", report.device or f"none here; compiled for {report.hardware['name']}"
+    yield from opening_lines(report)
     built = sum(trial.measured_ms is not None for trial in report.trials)
     tried = counted(len(report.trials), "plan")
     if built:

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.compilation.wanted import CompilationError, Wanted
 from cleave.lowering.search.by_rule import compile_by_rule
-from cleave.lowering.search.compiling import SearchOptions, compile_by_search
+from cleave.lowering.search.compiling import (
+    SearchOptions,
+    compile_by_search,
+    unbound_symbols,
+)
 from cleave.lowering.search.effort import DEFAULT_EFFORT, EFFORTS, RULE, Ablation
 from cleave.lowering.toolchain import find_nvcc
 
@@ -46,7 +50,7 @@ class Request:
             return f"effort is {RULE}"
         if stated := ", ".join(self.wanted.stated):
             return f"{stated} is stated"
-        if unbound := _unbound(graph):
+        if unbound := unbound_symbols(graph):
             names = ", ".join(unbound)
             return f"{names} is only known at run time"
         if self.effort is None and find_nvcc() is None:
@@ -105,8 +109,3 @@ def compile_request(
         ablation=request.ablation,
     )
     return compile_by_search(graph, options, out_dir=out_dir, progress=progress)
-
-
-def _unbound(graph: GraphOp) -> list[str]:
-    binding = graph.facts.binding
-    return [n for n in graph.symbol_names if not isinstance(binding.get(n), int)]

@@ -16,8 +16,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -32,6 +31,7 @@ from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_all
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.numpy_algebra import ExecutionError
+from cleave.lowering.phases import timed
 from cleave.lowering.search.candidates import PlannedCandidate, Step
 from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes
@@ -160,9 +160,9 @@ class _Trying:
 
     def right_of(self, trials: Sequence[Trial]) -> list[Trial]:
         """Those that build and are right; without a device, up to the first to take."""
-        with self._timed("build"):
+        with timed(self.tuning.seconds, "build"):
             _build(trials, self.hardware, self.folder, self.deadline, self.progress)
-        with self._timed("check"):
+        with timed(self.tuning.seconds, "check"):
             self._prepare()
             return self._checked(trials)
 
@@ -197,17 +197,8 @@ class _Trying:
         if self.device is None:
             return sorted(right, key=lambda trial: trial.candidate.calls_library)
         self.progress(f"measure: {counted(len(right), 'plan')}")
-        with self._timed("measure"):
+        with timed(self.tuning.seconds, "measure"):
             return _measured(right, self.device, repeats)
-
-    @contextmanager
-    def _timed(self, phase: str) -> Generator[None]:
-        start = time.monotonic()
-        try:
-            yield
-        finally:
-            seconds = self.tuning.seconds
-            seconds[phase] = seconds.get(phase, 0.0) + time.monotonic() - start
 
 
 def _pass_over_libraries(tuning: Tuning) -> None:
