@@ -81,6 +81,10 @@ CASES: tuple[Case, ...] = (
             ("odd MatMul", "examples/matmul.mlir", "M=1023 K=4231 N=341"),
             ("odd SwiGLU", "examples/swiglu.mlir", "M=341 K=1023 N=4099"),
             ("odd attention", ATTENTION, "H=3 M=1023 L=4099 D=96"),
+            ("vision attention", ATTENTION, "H=16 M=577 L=577 D=64"),
+            ("odd head dim", ATTENTION, "H=3 M=341 L=1023 D=57"),
+            ("odd decode attention", ATTENTION, "H=32 M=1 L=4099 D=128"),
+            ("odd softmax", "examples/softmax.mlir", "M=1023 N=4099"),
         )
     ),
     *(

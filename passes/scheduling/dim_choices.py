@@ -41,6 +41,8 @@ class DimUse:
     is_reduced: bool = False
     is_reduced_early: bool = False
     """Reduced along a dim before the last two of an operand."""
+    is_row: bool = False
+    """Reduced along the last dim of an operand."""
     in_matmul: bool = False
     """Rows, columns or depth of a matmul."""
     is_depth: bool = False
@@ -88,8 +90,9 @@ class DimUses:
             use.is_depth |= op.ON_TENSOR_CORES
             for indices in expression.operands:
                 for position, index in enumerate(indices, start=-len(indices)):
-                    early = any(term.axis >= expression.rank for term in index)
-                    use.is_reduced_early |= early and position < -2
+                    reduced = any(term.axis >= expression.rank for term in index)
+                    use.is_reduced_early |= reduced and position < -2
+                    use.is_row |= reduced and position == -1
         if op.ON_TENSOR_CORES:
             for dim in op.result_type.dims[-2:]:
                 if (use := self._use(dim)) is not None:

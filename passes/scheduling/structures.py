@@ -36,6 +36,9 @@ Warps: TypeAlias = Literal["rows", "columns"]
 
 TENSOR_CORE_STEP = 16
 """Elements by which columns and depth of a matmul grow."""
+THREADS_STEP = 128
+"""Threads of a warpgroup: rows end where their vectors do in multiples of it, and below
+of it in powers of two (rule `rows` of the cost model)."""
 WHOLE = 128
 """A dim of a matmul of at most this size is not worth dividing."""
 WHOLE_RUN = 64
@@ -149,11 +152,18 @@ def _loop_choices(use: DimUse, iterate: bool) -> list[Choice]:
 
 
 def _padded(use: DimUse) -> Choice:
-    """The size of a whole dim: what tensor cores take, if a matmul has it."""
-    rest = use.extent % TENSOR_CORE_STEP
-    if not use.in_matmul or rest == 0 or use.extent > WHOLE_MATMUL_DIM:
-        return "whole"
-    return use.extent + TENSOR_CORE_STEP - rest
+    """
+    The size of a whole dim: what tensor cores take, if a matmul has it, and else what
+    threads have as many elements of each, if rows are reduced.
+    """
+    if use.in_matmul:
+        step = TENSOR_CORE_STEP if use.extent <= WHOLE_MATMUL_DIM else 1
+    elif use.is_row and use.least == use.extent:
+        step = min(THREADS_STEP, 1 << (use.extent - 1).bit_length())
+    else:
+        step = 1
+    size = -(-use.extent // step) * step
+    return "whole" if size == use.extent else size
 
 
 @dataclass(frozen=True)

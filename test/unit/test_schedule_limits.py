@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.hardware import load_hardware
@@ -32,6 +34,7 @@ Example = Callable[..., GraphOp]
 Tiles = dict[str, int]
 H200 = load_hardware("h200")
 FORM = PipelinedCost()
+ROOT = Path(__file__).parents[2]
 
 
 def evaluated(
@@ -204,6 +207,18 @@ def test_all_threads_divide_what_comes_before_a_loop(example_graph: Example) -> 
     named = [str(origin) for origin, own in rule.parts if own.any()]
     assert named
     assert all(name.endswith(" of [1, BM, D]") for name in named)
+
+
+@pytest.mark.parametrize(("tile", "is_broken"), [(16384, False), (32768, True)])
+def test_lanes_of_a_row_in_smem_have_16_bits_with_a_sign(
+    tile: int, is_broken: bool, parse_ir: Callable[[str], ModuleOp]
+) -> None:
+    text = (ROOT / "test/graphs/row_sum.mlir").read_text(encoding="utf-8")
+    text = text.replace("[M, K]", "[M, K] where [M = 64, K = 131072]", 1)
+    graph = next(op for op in parse_ir(text).ops if isinstance(op, GraphOp))
+    at = evaluated(graph, {"M": 1}, {"K": tile})
+    limits = FORM.limits(at, [undivided(256)], H200)
+    assert limits["lanes"].exceeded.any() == is_broken
 
 
 def test_warps_that_divide_columns_leave_rows_to_all(example_graph: Example) -> None:

@@ -18,7 +18,7 @@ H200 = load_hardware("h200")
     [
         ("attention_softmax", {"H": 1, "M": 64, "L": 1024, "D": 56}),
         ("attention_softmax", {"H": 32, "M": 203, "L": 1023, "D": 80}),
-        ("softmax", {"M": 33, "N": 1023}),
+        ("softmax", {"M": 33, "N": 70001}),
     ],
 )
 def test_odd_sizes_have_plans(
@@ -30,3 +30,37 @@ def test_odd_sizes_have_plans(
         graph, EFFORTS["quick"], H200, Ablation(), False, lambda _: None
     )
     assert any("carry" in str(plan.plan) for plan in found.plans)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("attention_softmax", {"H": 16, "M": 577, "L": 577, "D": 64}),
+        ("attention_softmax", {"H": 3, "M": 341, "L": 1023, "D": 57}),
+        ("softmax", {"M": 64, "N": 100003}),
+    ],
+)
+def test_odd_rows_have_unfused_plans(
+    example_graph: Callable[..., GraphOp], name: str, sizes: dict[str, int]
+) -> None:
+    """Rows are padded to what threads divide."""
+    graph = symbolized(example_graph(name, **sizes))
+    found = find_candidates(
+        graph, EFFORTS["quick"], H200, Ablation(), False, lambda _: None
+    )
+    assert any(plan.is_unfused for plan in found.plans)
+    assert not found.notes
+
+
+@pytest.mark.parametrize("columns", [57, 341, 1023, 4099])
+def test_one_kernel_takes_odd_rows(
+    example_graph: Callable[..., GraphOp], columns: int
+) -> None:
+    """A graph of one operator group is its own unfused plan."""
+    graph = symbolized(example_graph("softmax", M=1023, N=columns))
+    found = find_candidates(
+        graph, EFFORTS["quick"], H200, Ablation(), False, lambda _: None
+    )
+    assert len(found.plans[0].schedules) == 1
+    assert "reduce none" in found.plans[0].schedules[0]
+    assert not found.notes
