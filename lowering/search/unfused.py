@@ -26,6 +26,7 @@ from cleave.passes.scheduling.selection import (
     select,
     sequences_of,
     total_seconds,
+    with_ones_as_numbers,
 )
 
 NO_UNFUSED = (
@@ -93,11 +94,11 @@ def unfused(
     """
     groups = [each for each in sequences_of(graphs) if is_unfused(each)]
     if not groups:
-        groups = [[g] for g in graphs if KERNEL not in g.attributes and library_plan(g)]
+        groups = [[g] for g in graphs if KERNEL not in g.attributes and _call(g)]
     found = _with_calls(groups, _best(candidates), search)
     if not found:
         # Matmuls without a schedule may be all that keeps others from having one.
-        rest = [g for group in groups for g in group if library_plan(g) is None]
+        rest = [g for group in groups for g in group if _call(g) is None]
         selections = select(rest, search).values()
         others = [each for found in selections for each in found.candidates]
         found = _with_calls(groups, _best(others), search)
@@ -126,12 +127,20 @@ def why_none(
     return None if is_one_group else NO_UNFUSED
 
 
+def _call(graph: GraphOp) -> PlanOp | None:
+    """
+    A graph as a call of a library, if it is one, with the dims that the plans of its
+    neighbours have.
+    """
+    return library_plan(with_ones_as_numbers(graph))
+
+
 def _lack(
     group: Sequence[GraphOp], refused: Mapping[str, str], search: Search
 ) -> str | None:
     """What keeps these pieces from being a plan, if that is known."""
     for piece in group:
-        if library_plan(piece) is None:
+        if _call(piece) is None:
             (selection,) = select([piece], search).values()
             if not selection.candidates:
                 return (
@@ -173,7 +182,7 @@ def _with_calls(
     for group in groups:
         chosen: list[Schedule] = []
         for graph in group:
-            if (call := library_plan(graph)) is not None:
+            if (call := _call(graph)) is not None:
                 seconds = library_seconds(call, search.hardware)
                 chosen.append(LibrarySchedule(call, seconds))
             elif graph in schedules:

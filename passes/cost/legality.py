@@ -8,7 +8,7 @@ from cleave.lowering.hardware import Hardware
 from cleave.passes.cost.evaluation import Array, Evaluation
 from cleave.passes.cost.form import Limit, Mask, Parts, Rule
 from cleave.passes.cost.origin import Origin
-from cleave.passes.cost.work import WGMMA_DEPTH_BYTES, WGMMA_ROWS
+from cleave.passes.cost.work import WARPGROUP, WGMMA_DEPTH_BYTES, WGMMA_ROWS
 
 GRID_LIMIT = 65535
 """Threadblocks along the second and third dim of a grid."""
@@ -90,6 +90,8 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
     """
     forms = at.forms
     tiles = dict.fromkeys(tile for point in forms.points for tile, _ in point)
+    reductions = [r for level in forms.level.walk() for r in level.reductions]
+    warpgroups = (threads // WARPGROUP).astype(np.int64)
     rules: dict[str, Rule | Limit] = {
         "layouts": Rule.of(
             [
@@ -105,9 +107,18 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
         ),
     }
     if forms.products:
+        if forms.warps == "columns":
+            rules["butterfly"] = Rule.of(
+                [
+                    (reduction.origin, (warpgroups & (warpgroups - 1)) != 0)
+                    for reduction in reductions
+                    if reduction.in_fragment
+                ],
+                "a number of warpgroups that is no power of two reduces rows together",
+            )
         return rules
     rows: list[tuple[Origin, Mask]] = []
-    for reduction in (r for level in forms.level.walk() for r in level.reductions):
+    for reduction in reductions:
         elements = at(reduction.elements)
         row = at(reduction.row) * at(reduction.inner)
         broken = (elements < threads) & (threads % row != 0)

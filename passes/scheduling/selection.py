@@ -289,16 +289,22 @@ def prepared_for_schedules(graph: GraphOp) -> GraphOp:
     A copy of a graph in the form in which it is scheduled: dims of size 1 as numbers,
     products of vectors as sums, casts explicit, broadcasts folded.
     """
+    copy = with_ones_as_numbers(graph)
+    expand_vector_products(copy)
+    insert_casts(copy)
+    copy = fold_broadcast(copy)
+    sink_scales(copy)
+    return copy
+
+
+def with_ones_as_numbers(graph: GraphOp) -> GraphOp:
+    """A copy of a graph with 1 in place of the symbols that are bound to it."""
     copy = graph.clone()
     ones = {name: 1 for name, size in graph.facts.binding.items() if size == 1}
     if ones:
         for op in copy.walk():
             substitute_in(op, ones)
         copy.where = graph.where
-    expand_vector_products(copy)
-    insert_casts(copy)
-    copy = fold_broadcast(copy)
-    sink_scales(copy)
     return copy
 
 

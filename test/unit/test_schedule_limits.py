@@ -175,6 +175,14 @@ RULES = {
     "threads": Broken(
         {"M": 64, "N": 256}, {"K": 64}, Launch(1024, 2, "single-loop"), "columns"
     ),
+    "butterfly": Broken(
+        {"H": 1, "M": 64},
+        {"L": 192},
+        undivided(384),
+        "columns",
+        "attention_fig5a",
+        {**SLIM, "D": 96},
+    ),
 }
 
 

@@ -37,6 +37,7 @@ def test_odd_sizes_have_plans(
     [
         ("attention_softmax", {"H": 16, "M": 577, "L": 577, "D": 64}),
         ("attention_softmax", {"H": 3, "M": 341, "L": 1023, "D": 57}),
+        ("attention_softmax", {"H": 8, "M": 1, "L": 4099, "D": 128}),
         ("softmax", {"M": 64, "N": 100003}),
     ],
 )
