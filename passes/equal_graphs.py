@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
@@ -44,8 +43,3 @@ def symbol_names(module: ModuleOp) -> set[str]:
     """The names that are taken in a module."""
     names = (op.get_attr_or_prop("sym_name") for op in module.ops)
     return {name.data for name in names if isinstance(name, StringAttr)}
-
-
-def warn(pass_name: str, text: str) -> None:
-    """Say on standard error what a pass did otherwise than a user might expect."""
-    print(f"warning: pass '{pass_name}': {text}", file=sys.stderr)

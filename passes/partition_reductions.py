@@ -14,12 +14,13 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.passes.equal_graphs import EQUALS, named_by, symbol_names, warn
+from cleave.passes.equal_graphs import EQUALS, named_by, symbol_names
 from cleave.passes.option_ranges import Range
 from cleave.passes.partitioning.cutting import cut
 from cleave.passes.partitioning.piece import KERNEL
 from cleave.passes.partitioning.reduction_cuts import ReductionCut, ReductionCuts
 from cleave.passes.partitioning.splits import splits_of
+from cleave.passes.pass_warnings import warn
 from cleave.passes.scheduling.tiles import fresh_name
 
 CUTS = "cuts"

@@ -27,10 +27,10 @@ from cleave.passes.equal_graphs import (
     have_candidates,
     is_original,
     symbol_names,
-    warn,
 )
 from cleave.passes.option_ranges import Range
 from cleave.passes.partitioning.piece import KERNEL
+from cleave.passes.pass_warnings import warn
 from cleave.passes.scheduling.tiles import fresh_name
 from cleave.passes.symbolize import SymbolizePass
 

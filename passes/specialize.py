@@ -25,11 +25,11 @@ from cleave.passes.equal_graphs import (
     have_candidates,
     is_original,
     symbol_names,
-    warn,
 )
 from cleave.passes.final_test import FinalTest, Original
 from cleave.passes.option_ranges import SEED, Range
 from cleave.passes.partitioning.piece import KERNEL
+from cleave.passes.pass_warnings import warn
 from cleave.passes.scheduling.tiles import fresh_name, parse_tiles
 from cleave.passes.split_choices import (
     SplitForm,

@@ -21,6 +21,7 @@ from cleave.lowering.search.effort import Ablation, Effort
 from cleave.lowering.search.unfused import (
     Schedule,
     Unfused,
+    by_operators,
     is_unfused,
     unfused,
     why_none,
@@ -33,6 +34,7 @@ from cleave.passes.infer_reduced_dims import InferReducedDimsPass
 from cleave.passes.partition_reductions import PartitionReductionsPass
 from cleave.passes.partition_split import PartitionSplitPass
 from cleave.passes.partitioning.piece import piece_of
+from cleave.passes.pass_warnings import collected_warnings
 from cleave.passes.scheduling.ranking import Pruned, Search
 from cleave.passes.scheduling.selection import Candidate, select, varied
 from cleave.passes.sink_scales import SinkScalesPass
@@ -151,10 +153,19 @@ def find_candidates(
         if (plan := _plan(candidate, search, fast_math, found)) is not None:
             found.plans.append(plan)
             break
-    if found.plans and not any(plan.is_unfused for plan in found.plans):
+    if not any(plan.is_unfused for plan in found.plans):
         refused = {name: reason for name, _, reason in found.refused}
-        if (why := why_none(graph, candidates, refused, search)) is not None:
-            found.notes.append(why)
+        why = why_none(graph, candidates, refused, search)
+        if why is not None or not found.plans:
+            whole = next(each for each in graphs if piece_of(each) is None)
+            plans = (
+                _plan(each, search, fast_math, found)
+                for each in by_operators(whole, search)
+            )
+            if (plan := next(filter(None, plans), None)) is not None:
+                found.plans.append(plan)
+            elif why is not None and found.plans:
+                found.notes.append(why)
     found.plans.sort(key=lambda plan: plan.predicted_ms)
     if not found.plans:
         reason = found.refused[-1][-1] if found.refused else found.pruned.binding()
@@ -198,24 +209,27 @@ def _equal_graphs(
         )
         name = graph.graph_name
         try:
-            equal = _run(name, module.clone(), [InferReducedDimsPass(), superoptimize])
-            progress("test equal graphs")
-            module = _run(name, equal, [specialize])
+            with collected_warnings() as warnings:
+                equal = _run(
+                    name, module.clone(), [InferReducedDimsPass(), superoptimize]
+                )
+                progress("test equal graphs")
+                module = _run(name, equal, [specialize])
+            found.notes += warnings
             found.stages["equal-graphs"] = f"{module!s}\n"
         except CompilationError as error:
             # A graph that cannot be searched can still be scheduled as it is.
             found.notes.append(str(error))
     progress("divide graphs into kernels")
-    return _run(
-        graph.graph_name,
-        module,
-        [
-            StabilizeExpPass(),
-            PartitionSplitPass(),
-            PartitionReductionsPass(limit=effort.cuts),
-            SinkScalesPass(),
-        ],
-    )
+    passes = [
+        StabilizeExpPass(),
+        PartitionSplitPass(),
+        PartitionReductionsPass(limit=effort.cuts),
+        SinkScalesPass(),
+    ]
+    # One of the graphs may have no unfused plan; `why_none` says it if none has one.
+    with collected_warnings():
+        return _run(graph.graph_name, module, passes)
 
 
 def _run(name: str, module: ModuleOp, passes: Sequence[ModulePass]) -> ModuleOp:

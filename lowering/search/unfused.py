@@ -15,7 +15,7 @@ from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.passes.call_libraries import library_plan
 from cleave.passes.cost.library import library_seconds
-from cleave.passes.partition_reductions import UNFUSED
+from cleave.passes.partition_reductions import UNFUSED, pieces_of
 from cleave.passes.partitioning.piece import KERNEL, piece_of
 from cleave.passes.partitioning.reduction_cuts import ReductionCuts
 from cleave.passes.scheduling.ranking import KernelSchedule, Search
@@ -103,6 +103,13 @@ def unfused(
         others = [each for found in selections for each in found.candidates]
         found = _with_calls(groups, _best(others), search)
     return sorted(found, key=lambda each: each.seconds)
+
+
+def by_operators(graph: GraphOp, search: Search) -> list[Unfused]:
+    """The same with one kernel an operator, for graphs with groups of no schedule."""
+    found = ReductionCuts(graph).one_by_one()
+    pieces = pieces_of(found, f"{graph.graph_name}_operators", UNFUSED)
+    return unfused(pieces, (), search)
 
 
 def why_none(

@@ -20,6 +20,11 @@ REGISTERS = 1 << 16
 Of 32 bits in a multiprocessor (NVIDIA's tuning guides, from Kepler to Blackwell).
 Computed tiles are held in them.
 """
+EVEN = 128
+"""
+Elements that threads divide. Rows of other lengths are padded, and what is padded is
+not iterated, so that what is loaded, computed and stored is in registers together.
+"""
 TENSOR_CORE_ROWS = 64
 """Of a tile that tensor cores compute, at least."""
 
@@ -53,7 +58,7 @@ def why_not_one_kernel(graph: GraphOp, sizes: Sizes) -> str | None:
     for type_ in types:
         tile = prod(sizes[str(dim)] for dim in type_.dims if str(dim) in whole)
         rows = TENSOR_CORE_ROWS if on_tensor_cores and tile > 1 else 1
-        if tile * rows > REGISTERS:
+        if tile * rows > (REGISTERS if tile % EVEN == 0 else REGISTERS // 4):
             return (
                 f"every threadblock of @{graph.graph_name} computes all of "
                 f"{', '.join(sorted(whole))}, {tile * rows} elements of {type_}"

@@ -119,6 +119,14 @@ class ReductionCuts:
         name = self.graph.graph_name
         raise PassFailedException(f"@{name} has no unfused plan: {reason}")
 
+    def one_by_one(self) -> ReductionCut:
+        """One kernel an operator, so that no tile has to fit beside another one."""
+        steps = tuple(
+            op.results for op in self.graph.operators if op.operands and not op.IS_VIEW
+        )
+        traffic = traffic_of(drafts_of(self.graph, steps), self.sizes)
+        return ReductionCut(self.graph, steps, traffic)
+
     def why_not(self, found: ReductionCut) -> str | None:
         """Why a piece of a cut cannot be a kernel, if one cannot."""
         pieces: list[GraphOp] = []

@@ -21,6 +21,7 @@ from cleave.dialects.itgraph.loop import LoopOp
 from cleave.dialects.itgraph.operators import Tail
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.passes.memory.placement import (
+    WARPGROUP,
     require_element_types,
     require_narrow_operands,
 )
@@ -36,9 +37,8 @@ Warps: TypeAlias = Literal["rows", "columns"]
 
 TENSOR_CORE_STEP = 16
 """Elements by which columns and depth of a matmul grow."""
-THREADS_STEP = 128
-"""Threads of a warpgroup: rows end where their vectors do in multiples of it, and below
-of it in powers of two (rule `rows` of the cost model)."""
+LONG_ROW = 8192
+"""From here on, one warpgroup has too few registers for a row."""
 WHOLE = 128
 """A dim of a matmul of at most this size is not worth dividing."""
 WHOLE_RUN = 64
@@ -159,7 +159,9 @@ def _padded(use: DimUse) -> Choice:
     if use.in_matmul:
         step = TENSOR_CORE_STEP if use.extent <= WHOLE_MATMUL_DIM else 1
     elif use.is_row and use.least == use.extent:
-        step = min(THREADS_STEP, 1 << (use.extent - 1).bit_length())
+        # Vectors of all threads end with the row, or some rows with that of a thread.
+        threads = WARPGROUP if use.extent < LONG_ROW else 2 * WARPGROUP
+        step = min(threads, 1 << (use.extent - 1).bit_length())
     else:
         step = 1
     size = -(-use.extent // step) * step

@@ -30,9 +30,9 @@ from cleave.passes.equal_graphs import (
     have_candidates,
     is_original,
     symbol_names,
-    warn,
 )
 from cleave.passes.option_ranges import SEED, Range
+from cleave.passes.pass_warnings import warn
 
 if TYPE_CHECKING:
     from cleave.passes.superoptimize.importing import Imported

@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 from xml.etree import ElementTree
 
 import pytest
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.hardware import load_hardware
@@ -17,7 +17,6 @@ from cleave.lowering.search.candidates import Candidates, find_candidates
 from cleave.lowering.search.compiling import symbolized
 from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.stages import PLAN, chosen_stages
-from cleave.lowering.search.unfused import NO_UNFUSED
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -136,11 +135,38 @@ def test_a_loop_nest_says_what_a_level_loads_and_keeps(
         assert text in nest
 
 
-def test_why_there_is_no_unfused_plan(example_graph: Callable[..., GraphOp]) -> None:
-    """Rows of 4099 terms have no tile; a graph of one group needs no other plan."""
-    graph = example_graph("attention_softmax", H=8, M=1023, L=4099, D=56)
-    (note,) = found(symbolized(graph)).notes
-    assert note.startswith(f"{NO_UNFUSED}: the operator group (")
-    assert "exp, reduce_sum) of @attention_softmax_unfused_1 has no schedule: " in note
-    assert found(symbolized(example_graph("softmax", M=33, N=1023))).notes == []
-    assert found(symbolized(example_graph("rmsnorm_matmul"))).notes == []
+MANY_ROWS = """
+algebra.graph @many [M, L, D] where [M = 64, L = 16381, D = 64]
+    (%a: !algebra.tensor<[M, L], f32>, %b: !algebra.tensor<[M, L], f32>,
+     %c: !algebra.tensor<[M, L], f32>, %d: !algebra.tensor<[M, L], f32>,
+     %v: !algebra.tensor<[L, D], f16>)
+    -> (!algebra.tensor<[M, D], f16>) {
+  %ma = algebra.reduce_max %a dim 1
+  %mb = algebra.reduce_max %b dim 1
+  %mc = algebra.reduce_max %c dim 1
+  %md = algebra.reduce_max %d dim 1
+  %sa = algebra.sub %a, %ma
+  %sb = algebra.sub %b, %mb
+  %sc = algebra.sub %c, %mc
+  %sd = algebra.sub %d, %md
+  %ab = algebra.mul %sa, %sb
+  %cd = algebra.mul %sc, %sd
+  %n = algebra.mul %ab, %cd
+  %o = algebra.matmul %n, %v
+  algebra.return %o
+}"""
+
+
+def test_groups_without_a_schedule_are_divided_into_operators(
+    example_graph: Callable[..., GraphOp], parse_ir: Callable[[str], ModuleOp]
+) -> None:
+    """Registers hold no such row; a graph of one group needs no other plan."""
+    long_rows = example_graph("attention_softmax", H=8, M=1023, L=20001, D=56)
+    many = next(op for op in parse_ir(MANY_ROWS).ops if isinstance(op, GraphOp))
+    for graph in (long_rows, many):
+        candidates = found(symbolized(graph))
+        (plan,) = (each for each in candidates.plans if each.is_unfused)
+        assert plan.graphs[0].count("algebra.reduce_max") <= 1
+        assert not candidates.notes
+    for name, sizes in (("softmax", {"M": 33, "N": 1023}), ("rmsnorm_matmul", {})):
+        assert found(symbolized(example_graph(name, **sizes))).notes == []
