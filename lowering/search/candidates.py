@@ -36,7 +36,7 @@ from cleave.passes.partition_split import PartitionSplitPass
 from cleave.passes.partitioning.piece import piece_of
 from cleave.passes.pass_warnings import collected_warnings
 from cleave.passes.scheduling.ranking import Pruned, Search
-from cleave.passes.scheduling.selection import Candidate, select, varied
+from cleave.passes.scheduling.selection import Candidate, Selection, select, varied
 from cleave.passes.sink_scales import SinkScalesPass
 from cleave.passes.specialize import SpecializePass
 from cleave.passes.stabilize_exp import StabilizeExpPass
@@ -92,6 +92,10 @@ class Candidates:
         default_factory=lambda: iter(tuple[PlannedCandidate, ...]())
     )
     """Those behind `plans`, in order, each planned when it is asked for."""
+    unfused: Iterator[PlannedCandidate] = field(
+        default_factory=lambda: iter(tuple[PlannedCandidate, ...]())
+    )
+    """Unfused ones that are not among `plans`, likewise."""
 
 
 class NoScheduleError(CompilationError):
@@ -153,19 +157,16 @@ def find_candidates(
         if (plan := _plan(candidate, search, fast_math, found)) is not None:
             found.plans.append(plan)
             break
+    # One graph that is scheduled in one piece is among the equal ones.
+    whole = next(each for each in graphs if piece_of(each) is None)
+    found.unfused = _unfused(candidates, selection, whole, search, fast_math, found)
     if not any(plan.is_unfused for plan in found.plans):
         refused = {name: reason for name, _, reason in found.refused}
         why = why_none(graph, candidates, refused, search)
         if why is not None or not found.plans:
-            whole = next(each for each in graphs if piece_of(each) is None)
-            plans = (
-                _plan(each, search, fast_math, found)
-                for each in by_operators(whole, search)
-            )
-            if (plan := next(filter(None, plans), None)) is not None:
-                found.plans.append(plan)
-            elif why is not None and found.plans:
-                found.notes.append(why)
+            found.plans += islice(found.unfused, 1)
+        if why is not None and found.plans and not found.plans[-1].is_unfused:
+            found.notes.append(why)
     found.plans.sort(key=lambda plan: plan.predicted_ms)
     if not found.plans:
         reason = found.refused[-1][-1] if found.refused else found.pruned.binding()
@@ -184,6 +185,27 @@ def _planned(
     for candidate in varied(candidates, count):
         if (plan := _plan(candidate, search, fast_math, found)) is not None:
             yield plan
+
+
+def _unfused(
+    candidates: Sequence[GraphOp],
+    selection: Selection,
+    whole: GraphOp,
+    search: Search,
+    fast_math: bool,
+    found: Candidates,
+) -> Iterator[PlannedCandidate]:
+    """
+    The unfused plans that are none of `found` yet: with one kernel an operator group,
+    then with one kernel an operator.
+    """
+    for kind in (
+        lambda: unfused(candidates, selection.candidates, search),
+        lambda: by_operators(whole, search),
+    ):
+        for candidate in kind():
+            if (plan := _plan(candidate, search, fast_math, found)) is not None:
+                yield plan
 
 
 def _equal_graphs(

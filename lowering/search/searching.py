@@ -75,6 +75,7 @@ def searched(
                 hardware,
                 Path(scratch),
                 later=found.later,
+                unfused=found.unfused,
                 last=by_rule,
                 device=device,
                 repeats=EFFORTS[effort].repeats,

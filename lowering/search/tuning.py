@@ -35,6 +35,7 @@ from cleave.lowering.phases import timed
 from cleave.lowering.search.candidates import PlannedCandidate, Step
 from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes
+from cleave.lowering.search.unfused import NO_UNFUSED
 
 JOB_SECONDS = 120.0
 LATER_ROUNDS = 4
@@ -81,6 +82,7 @@ def tune(
     folder: Path,
     *,
     later: Iterable[PlannedCandidate] = (),
+    unfused: Iterable[PlannedCandidate] = (),
     last: Iterable[PlannedCandidate] = (),
     device: DeviceWorker | None,
     repeats: int,
@@ -94,6 +96,8 @@ def tune(
         folder: where each is built, in a folder by its number.
         later: the next best, tried round by round until a plan that calls no library
             is right, `LATER_ROUNDS` at most.
+        unfused: tried one by one on a device if `candidates` has unfused plans, of
+            which none is right.
         last: tried one by one if nothing is right, also after the deadline.
         device: where they run; if None, or if PyTorch has no GPU, they do not.
         deadline: `time.monotonic()` after which no more are waited for.
@@ -113,6 +117,8 @@ def tune(
         if not (more := trying.added(islice(following, len(candidates)))):
             break
         right += trying.right_of(more)
+    if any(each.is_unfused for each in candidates):
+        right += trying.unfused_of(right, unfused)
     right = trying.measured(right, repeats)
     for plan in last:
         if right:
@@ -165,6 +171,18 @@ class _Trying:
         with timed(self.tuning.seconds, "check"):
             self._prepare()
             return self._checked(trials)
+
+    def unfused_of(
+        self, right: Sequence[Trial], unfused: Iterable[PlannedCandidate]
+    ) -> list[Trial]:
+        """The first unfused plan that is right, if those that are right have none."""
+        if self.device is None or any(each.candidate.is_unfused for each in right):
+            return []
+        for plan in unfused:
+            if found := self.right_of(self.added([plan])):
+                return found
+        self.tuning.notes.append(f"{NO_UNFUSED}: none of them works")
+        return []
 
     def _prepare(self) -> None:
         if self.device is None or self.is_prepared:

@@ -20,6 +20,7 @@ from cleave.lowering.search import tuning
 from cleave.lowering.search.candidates import PlannedCandidate
 from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.tuning import Tuning, tune
+from cleave.lowering.search.unfused import NO_UNFUSED
 from cleave.passes.stabilize_exp import stabilize
 from cleave.tools.graph_file import parse_graph
 
@@ -78,6 +79,7 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
         on_device: bool | Exception = True,
         library: int | None = None,
         first: int | None = None,
+        unfused: int | None = None,
         last: int = 0,
         deadline: float | None = None,
     ) -> Tuning:
@@ -136,7 +138,8 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             plans[:count],
             load_hardware("h200"),
             Path(mkdtemp(dir=tmp_path)),
-            later=plans[count:rest],
+            later=[each for each in plans[count:rest] if each.plan != unfused],
+            unfused=[] if unfused is None else [plans[unfused]],
             last=plans[rest:],
             device=device,
             repeats=3,
@@ -168,6 +171,24 @@ def test_what_does_not_build_or_run_is_rejected_and_others_go_on(
         None,
     ]
     assert found.chosen.number == 2
+
+
+def test_an_unfused_plan_that_does_not_work_has_another_in_its_place(
+    tune_plans: Tune,
+) -> None:
+    """Or else nothing ensures that the result is not slower than one."""
+    builds: list[list[str] | str] = [[], [], "TileLang refuses it", []]
+    times = [2.0, 3.0, 0.0, 1.0]
+    found = tune_plans(builds, [check()] * 4, times, first=3, unfused=3)
+    assert (found.chosen.number, found.notes) == (3, [])
+    builds[3] = "TileLang refuses it, too"
+    found = tune_plans(builds, [check()] * 4, times, first=3, unfused=3)
+    assert (found.chosen.number, len(found.trials)) == (0, 4)
+    assert found.notes == [f"{NO_UNFUSED}: none of them works"]
+    found = tune_plans(
+        builds, [check()] * 4, times, first=3, unfused=3, on_device=False
+    )
+    assert (len(found.trials), found.notes) == (3, [])
 
 
 def test_what_faults_when_it_is_timed_is_out(tune_plans: Tune) -> None:
