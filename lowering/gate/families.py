@@ -18,6 +18,7 @@ from cleave.dialects.algebra.operator import is_float
 from cleave.dialects.tensor import TensorType
 from cleave.lowering.gate.executors import Array, Executor, Sizes
 from cleave.lowering.gate.exponents import added_inputs, exponents_graph
+from cleave.lowering.gate.rule import format_of
 from cleave.lowering.numpy_algebra import evaluate_dims
 
 Inputs: TypeAlias = list[Array]
@@ -176,6 +177,9 @@ class Families:
         return None
 
     def _size_for(self, exponents: GraphOp, signs: int) -> float | None:
+        """None where none of the inputs' types goes that far: norms ignore a scale."""
+        types = [self.plain.input_types[i].element_type for i in self._positions]
+        largest = min(format_of(each).largest for each in types if is_float(each))
         size = 1.0
         for _ in range(3):
             logit = self._typical_exponent(exponents, size, signs)
@@ -187,7 +191,10 @@ class Families:
             if larger is None or larger >= logit:
                 return None
             power = math.log2(larger / logit)
-            size *= (LOW_LOGIT / logit) ** (1 / power)
+            doublings = math.log2(LOW_LOGIT / logit)
+            if not power or doublings > power * math.log2(largest / size):
+                return None
+            size *= 2.0 ** (doublings / power)
         return None
 
     def _typical_exponent(

@@ -339,6 +339,30 @@ def test_low_logits_are_low(parse: Parse, element: str, mask: tuple[str, str]):
     assert len(np.unique(logits[0])) > 5
 
 
+@pytest.mark.parametrize("element", ELEMENTS)
+@pytest.mark.parametrize("eps", ["1.0e-6", "0.0"])
+def test_logits_that_do_not_follow_a_scale_are_not_made_low(
+    parse: Parse, element: str, eps: str
+):
+    """Those of normalized queries are -1 at any size, but for the epsilon."""
+    graph = parse(f"""
+        algebra.graph @scores [M, D] where [M = 8, D = 16]
+            (%q: !algebra.tensor<[M, D], {element}>)
+            -> (!algebra.tensor<[M, D], f32>) {{
+          %eps = algebra.constant {eps} : !algebra.tensor<[], f32>
+          %q2 = algebra.square %q
+          %qs = algebra.reduce_sum %q2 dim 1
+          %qe = algebra.add %qs, %eps
+          %r = algebra.rsqrt %qe
+          %n = algebra.mul %q, %r
+          %p = algebra.exp %n
+          algebra.return %p
+        }}""")
+    names = [*families(graph)]
+    assert "tiny values" in names
+    assert f"logits near {LOW_LOGIT:g}" not in names
+
+
 def test_rows_with_one_key_and_with_none(parse: Parse):
     drawn = families(parse(softmax("f16", *MASK)))
     assert (drawn["mask %mask, one key a row"][3].sum(1) == 1).all()
