@@ -100,9 +100,9 @@ class _Execution:
         return execute_graph(rounded, self.inputs, self.sizes, "rounded")
 
     def check(self, plan: PlanOp) -> NumericCheck:
-        """A plan for this graph against it."""
+        """A plan for this graph against it; sizes may be of its own symbols, too."""
         plan = plan.clone()
-        bind(plan, self.sizes, self.graph.symbol_names)
+        bind(plan, self.sizes, [*self.sizes])
         reasons: list[str] = []
         errors: list[float] = []
         allowed: list[float] = []

@@ -25,6 +25,8 @@ from cleave.lowering.gate.executors import Array
 from cleave.lowering.gate.gate import NumericalGate
 from cleave.lowering.numpy_algebra import ExecutionError, execute_graph
 from cleave.lowering.numpy_pieces import execute_pieces
+from cleave.lowering.search.dim_splits import parts_for, splits_of
+from cleave.lowering.search.plan_check import of_one_plan
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.partitioning.piece import piece_of
 
@@ -37,10 +39,9 @@ class GraphGate:
     """The gate of one graph, which judges each graph that equals it once."""
 
     def __init__(self, graph: GraphOp) -> None:
-        self._names = graph.symbol_names
         self._sizes = _small_sizes(graph)
         self._graph = graph.clone()
-        bind(self._graph, self._sizes, self._names)
+        bind(self._graph, self._sizes, graph.symbol_names)
         self._gate: NumericalGate | None = None
         self._excused: set[str] = set()
         """Families that the graph itself is not right for, with its roundings."""
@@ -76,20 +77,28 @@ class GraphGate:
 
     def _judged(self, graphs: Sequence[GraphOp]) -> str | None:
         gate = self._made()
-        steps: list[GraphOp] = []
-        for graph in graphs:
-            rounded = graph.clone()
-            bind(rounded, self._sizes, self._names)
-            insert_casts(rounded)
-            steps.append(rounded)
         try:
-            report = gate.try_run(lambda *inputs: _run(steps, inputs))
+            with of_one_plan():
+                steps = self._rounded(graphs)
+                report = gate.try_run(lambda *inputs: _run(steps, inputs))
         except ExecutionError as error:
             return f"cannot be executed on small sizes: {error}"
         for family in report.families:
             if family.reasons and family.family not in self._excused:
                 return f"inexact for {family.reasons[0]}"
         return None
+
+    def _rounded(self, graphs: Sequence[GraphOp]) -> list[GraphOp]:
+        """Pieces with the gate's sizes, in few parts, and with their roundings."""
+        splits = dict.fromkeys(
+            s for each in graphs for s in splits_of(each, self._graph)
+        )
+        sizes = {**self._sizes, **parts_for(splits, self._sizes)}
+        steps = [graph.clone() for graph in graphs]
+        for step in steps:
+            bind(step, sizes, [*sizes])
+            insert_casts(step)
+        return steps
 
 
 def _small_sizes(graph: GraphOp) -> dict[str, int]:
