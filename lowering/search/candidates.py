@@ -157,8 +157,8 @@ def find_candidates(
         if (plan := _plan(candidate, search, fast_math, found)) is not None:
             found.plans.append(plan)
             break
-    # One graph that is scheduled in one piece is among the equal ones.
-    whole = next(each for each in graphs if piece_of(each) is None)
+    # None is whole if the graph splits a dim itself: it is there in pieces only.
+    whole = next((each for each in graphs if piece_of(each) is None), None)
     found.unfused = _unfused(candidates, selection, whole, search, fast_math, found)
     if not any(plan.is_unfused for plan in found.plans):
         refused = {name: reason for name, _, reason in found.refused}
@@ -190,18 +190,18 @@ def _planned(
 def _unfused(
     candidates: Sequence[GraphOp],
     selection: Selection,
-    whole: GraphOp,
+    whole: GraphOp | None,
     search: Search,
     fast_math: bool,
     found: Candidates,
 ) -> Iterator[PlannedCandidate]:
     """
     The unfused plans that are none of `found` yet: with one kernel an operator group,
-    then with one kernel an operator.
+    then, of a whole graph, with one kernel an operator.
     """
     for kind in (
         lambda: unfused(candidates, selection.candidates, search),
-        lambda: by_operators(whole, search),
+        lambda: by_operators(whole, search) if whole is not None else (),
     ):
         for candidate in kind():
             if (plan := _plan(candidate, search, fast_math, found)) is not None:
