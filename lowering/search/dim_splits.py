@@ -13,11 +13,15 @@ from math import prod
 from typing import cast
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.algebra.views import Split
+from cleave.dialects.dim_structure import name_of
 from cleave.dialects.dims import Dim, evaluate, floordiv, names_of, symbol
 from cleave.dialects.itgraph.plan import PlanOp
 
 FEWEST = 3
 """A first part, a last one, and one in between."""
+NAMES = {"|": 1, ">=": 2}
+"""How many symbols say how a dim is split, by the fact that says that they do."""
 FEW = (4, 3, 2)
 """Numbers of uneven parts that are tried."""
 
@@ -48,17 +52,29 @@ class DimSplit:
             yield self.chunk
 
 
-def splits_of(holder: GraphOp | PlanOp, graph: GraphOp) -> Iterator[DimSplit]:
+def stated_splits(graph: GraphOp) -> Iterator[DimSplit]:
+    """What a graph splits itself as symbols say."""
+    for op in graph.operators:
+        if isinstance(op, Split):
+            values = [
+                op.params[name] for name in ("count", "chunk") if name in op.params
+            ]
+            names = [name for value in values if (name := name_of(value)) is not None]
+            dim: int = op.params["dim"]
+            if len(names) == len(values):
+                yield DimSplit(op.operand_types[0].dims[dim], *names)
+
+
+def added_splits(holder: GraphOp | PlanOp, graph: GraphOp) -> Iterator[DimSplit]:
     """
-    What a plan or a piece for `graph` splits itself, by its facts: `s | K`, or
+    What a plan or a piece splits that `graph` does not, by its facts: `s | K`, or
     `s * C >= K` of a count and the chunk that was declared after it.
     """
     own = [name for name in holder.symbol_names if name not in graph.symbol_names]
     for fact in holder.facts:
         names = sorted(names_of(fact.lhs) & {*own}, key=own.index)
         lhs = prod(map(symbol, names), start=cast(Dim, 1))
-        wanted = {"|": 1, ">=": 2}.get(fact.relation)
-        if len(names) == wanted and lhs == fact.lhs:
+        if len(names) == NAMES.get(fact.relation) and lhs == fact.lhs:
             yield DimSplit(fact.rhs, *names)
 
 

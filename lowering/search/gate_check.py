@@ -8,6 +8,7 @@ change the order of sums only, and are checked by other means.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from cleave.lowering.gate.executors import Array
 from cleave.lowering.gate.gate import NumericalGate
 from cleave.lowering.numpy_algebra import ExecutionError, execute_graph
 from cleave.lowering.numpy_pieces import execute_pieces
-from cleave.lowering.search.dim_splits import parts_for, splits_of
+from cleave.lowering.search.dim_splits import added_splits, parts_for
 from cleave.lowering.search.plan_check import of_one_plan
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.partitioning.piece import piece_of
@@ -90,9 +91,8 @@ class GraphGate:
 
     def _rounded(self, graphs: Sequence[GraphOp]) -> list[GraphOp]:
         """Pieces with the gate's sizes, in few parts, and with their roundings."""
-        splits = dict.fromkeys(
-            s for each in graphs for s in splits_of(each, self._graph)
-        )
+        added = [added_splits(each, self._graph) for each in graphs]
+        splits = dict.fromkeys(chain.from_iterable(added))
         sizes = {**self._sizes, **parts_for(splits, self._sizes)}
         steps = [graph.clone() for graph in graphs]
         for step in steps:

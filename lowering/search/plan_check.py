@@ -30,7 +30,12 @@ from cleave.lowering.compilation.reduced_sizes import (
 )
 from cleave.lowering.compilation.tile_check import check_plan
 from cleave.lowering.numpy_algebra import ExecutionError
-from cleave.lowering.search.dim_splits import DimSplit, fewer_parts, splits_of
+from cleave.lowering.search.dim_splits import (
+    DimSplit,
+    added_splits,
+    fewer_parts,
+    stated_splits,
+)
 
 LARGEST_WHOLE = 32
 """What a dim that is not divided is cut down to."""
@@ -111,12 +116,13 @@ class Relations:
         declared = {*plan.symbol_names}
         pairs = [p for p in found if names_of(p[0]) | names_of(p[1]) <= declared]
         facts = [fact for fact in plan.facts if len(fact.names) > 1]
-        splits = [*splits_of(plan, graph)]
-        return cls(facts, pairs, splits, {str(dim) for dim in bounds}, tiles)
+        splits = dict.fromkeys([*stated_splits(graph), *added_splits(plan, graph)])
+        return cls(facts, pairs, [*splits], {str(dim) for dim in bounds}, tiles)
 
     def with_parts(self, sizes: GraphSizes) -> GraphSizes:
         """Those of a graph with the counts of the plan, and chunks that follow."""
-        names = [name for split in self.splits for name in split.names]
+        names = {name for split in self.splits for name in split.names}
+        counts = dict.fromkeys(split.count for split in self.splits)
         chunks: dict[str, Dim] = {}
         for split in self.splits:
             if split.chunk is not None:
@@ -125,7 +131,7 @@ class Relations:
                 chunks[split.chunk] = parts * unit
         return GraphSizes(
             {**sizes.sizes, **{name: self.tiles[name] for name in names}},
-            [*(split.count for split in self.splits), *sizes.free],
+            [*counts, *(name for name in sizes.free if name not in names)],
             {**sizes.derived, **chunks},
             sizes.facts,
         )
