@@ -23,7 +23,7 @@ FEWEST = 3
 NAMES = {"|": 1, ">=": 2}
 """How many symbols say how a dim is split, by the fact that says that they do."""
 FEW = (4, 3, 2)
-"""Numbers of uneven parts that are tried."""
+"""Numbers of parts that are tried, the best first."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ def parts_for(splits: Iterable[DimSplit], sizes: Mapping[str, int]) -> dict[str,
     for split in splits:
         extent = evaluate(split.extent, {**sizes, **found})
         if split.chunk is None:
-            found[split.count] = fewer_parts(extent)
+            even = (n for n in FEW if extent % n == 0)
+            found[split.count] = next(even, fewer_parts(extent))
             continue
         found[split.count], found[split.chunk] = next(
             ((n, extent // n + 1) for n in FEW if (n - 1) * (extent // n + 1) < extent),
