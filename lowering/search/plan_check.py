@@ -121,7 +121,7 @@ class Relations:
 
     def with_parts(self, sizes: GraphSizes) -> GraphSizes:
         """Those of a graph with the counts of the plan, and chunks that follow."""
-        names = {name for split in self.splits for name in split.names}
+        names = dict.fromkeys(name for split in self.splits for name in split.names)
         counts = dict.fromkeys(split.count for split in self.splits)
         chunks: dict[str, Dim] = {}
         for split in self.splits:
