@@ -196,7 +196,12 @@ class Language:
     def serial(self, *bounds: int) -> range:
         return range(*bounds)
 
-    def Pipelined(self, *bounds: int, num_stages: int) -> range:
+    def Pipelined(
+        self,
+        *bounds: int,
+        num_stages: int,
+        annotations: Mapping[str, bool] | None = None,
+    ) -> range:
         return range(*bounds)
 
     def Parallel(self, *extents: int) -> Iterator[Any]:

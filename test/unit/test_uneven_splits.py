@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.dims import evaluate
 from cleave.dialects.itgraph import LoopOp, PlanOp
-from cleave.lowering.cuda import build
+from cleave.lowering.cuda import build, lower
 from cleave.lowering.generated import load_generated
 from cleave.lowering.hardware import load_hardware
 from cleave.lowering.numpy_algebra import execute_graph
@@ -301,3 +301,32 @@ def test_attention_over_a_prime_number_of_keys_is_a_legal_cubin(
     for report in kernel.reports:
         assert (report.spill_store_bytes, report.spill_load_bytes) == (0, 0)
         assert report.instructions["wgmma"] > 0
+
+
+@pytest.mark.parametrize("specialization", ["single-loop", "none"])
+def test_tilelang_takes_a_pipeline_whose_steps_depend_on_the_part(
+    cleave_opt: CleaveOpt, parse_ir: ParseIR, tmp_path: Path, specialization: str
+):
+    """Rows of 103 halves are nothing for TMA: threads wait for the last copies."""
+    pytest.importorskip("tilelang")
+    parts = """
+        algebra.graph @parts [M, L, s] where [s | L] (%x: !algebra.tensor<[M, L], f16>)
+            -> (!algebra.tensor<[s, M, 1], f32>) {
+          %xs = algebra.split %x dim 1 count s
+          %ls = algebra.reduce_sum %xs dim 2
+          algebra.return %ls
+        }"""
+    emitted = cleave_opt(
+        str(in_chunks(parse_ir, parts)),
+        "-p",
+        'insert-casts,schedule-blocks{tile="M=16"},schedule-reductions{tile="C=8"},'
+        "schedule-masks,"
+        f"plan-memory{{threads=128 stages=3 specialization={specialization}}}",
+        "-t",
+        "tilelang",
+    )
+    assert emitted.returncode == 0, emitted.stderr
+    assert re.search(r"T\.Pipelined\(\s*T\.min\(", emitted.stdout)
+    file = tmp_path / "kernel.py"
+    file.write_text(emitted.stdout)
+    lower(load_generated(file), load_hardware("h200").arch)

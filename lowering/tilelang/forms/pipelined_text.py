@@ -186,7 +186,7 @@ class PipelinedEmitter(KernelEmitter):
         spell = self.spelling
         iterator = spell.names[range_.iterator]
         call = call_lines(f"iter_{text.number}(", text.iter_args(spell))
-        header = self._loop_header(loop, iterator)
+        header = self._loop_header(loop, iterator, text)
         local = {buffer.name for buffer in text.body.allocations} | {iterator}
         slices = text.slices.values()
         used: dict[str, None] = dict.fromkeys(tile.tensor for tile in slices)
@@ -200,21 +200,41 @@ class PipelinedEmitter(KernelEmitter):
             "@T.macro",
             *call_lines(f"def wrap_{text.number}(", params, "):"),
             *indented([buffer.allocation(spell) for buffer in text.body.allocations]),
-            *indented([header]),
+            *indented(header),
             *indented(call, 2),
             "",
         ]
         return params
 
-    def _loop_header(self, loop: LoopOp, iterator: str) -> str:
+    def _loop_header(self, loop: LoopOp, iterator: str, text: LevelText) -> list[str]:
         lo, hi = self.spelling.dim(loop.range.lo), self.spelling.dim(loop.range.hi)
         bounds = hi if lo == "0" else f"{lo}, {hi}"
         is_innermost = not any(isinstance(op, LoopOp) for op in loop.body.block.ops)
         stages = self.kernel.stages.value.data if self.kernel.stages else 0
         runs_ahead = is_innermost and stages > 0 and bool(loop.sources)
         if runs_ahead and not self._loads_odd_rows(loop):
-            return f"for {iterator} in T.Pipelined({bounds}, num_stages={stages}):"
-        return f"for {iterator} in T.serial({bounds}):"
+            args = [bounds, f"num_stages={stages}"]
+            if self._waits_vary(loop, text) and stages > 1:
+                args.append('annotations={"pragma_unroll_explicit": True}')
+            return call_lines(f"for {iterator} in T.Pipelined(", args, "):")
+        return [f"for {iterator} in T.serial({bounds}):"]
+
+    def _waits_vary(self, loop: LoopOp, text: LevelText) -> bool:
+        """
+        Whether the last steps of a loop wait for other copies than those before do, and
+        TileLang 0.1.15, which does not unroll them where an iterator says how many
+        steps there are, refuses that ("Downcast from tirx.Sub to ir.IntImm failed").
+        What TMA copies has barriers instead.
+        """
+        spell, range_ = self.spelling, loop.range
+        varies = spell.local_names(range_.lo) or spell.local_names(range_.hi)
+        places = [self.places.get(argument) for argument in loop.view_arguments]
+        return bool(varies) and any(
+            isinstance(place, Buffer)
+            and place.memory.space == "smem"
+            and place not in text.loaded_in_bulk
+            for place in places
+        )
 
     def _loads_odd_rows(self, loop: LoopOp) -> bool:
         """
