@@ -14,6 +14,7 @@ from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
 from cleave.dialects.itgraph.level import Level
+from cleave.dialects.itgraph.loop import NextOp
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.tensor import TensorType
@@ -32,6 +33,8 @@ def insert_copies(kernel: KernelOp, layouts: Layouts) -> None:
             _stage_stores(op, layouts, copies)
         elif isinstance(op, Level) and op is not kernel:
             _share_sliced_tiles(op, copies)
+        elif isinstance(op, NextOp):
+            _bounce_rescales(op, layouts, copies)
         elif not isinstance(op, Operator):
             continue
         elif op.ON_TENSOR_CORES:
@@ -109,7 +112,12 @@ def _first_source(level: Level) -> int:
 
 
 def _widen_reduced_operand(op: Operator) -> None:
-    """Sums and maxima of narrow elements are taken in f32, from registers."""
+    """
+    Sums and maxima of narrow elements are taken in f32, from registers. What threads
+    have there is what later operators read as well: from SMEM, each thread may read
+    other elements than its own, and TileLang lets it compute whole rows for a vector
+    that it got from a reduction.
+    """
     (operand,) = op.operands
     type_ = cast(TensorType, operand.type)
     copy: Operator
@@ -122,6 +130,21 @@ def _widen_reduced_operand(op: Operator) -> None:
     copy.results[0].name_hint = operand.name_hint
     Rewriter.insert_op(copy, InsertPoint.before(op))
     op.operands[0] = copy.results[0]
+    if isinstance(copy, Copy):
+        operand.replace_uses_with_if(
+            copy.results[0], lambda use: _reads_after(use.operation, op)
+        )
+
+
+def _reads_after(reader: Operation, op: Operator) -> bool:
+    """Whether threads read, element by element, behind an operator of their block."""
+    return (
+        isinstance(reader, Operator)
+        and reader.ELEMENTWISE
+        and not isinstance(reader, Copy)
+        and reader.parent_block() is op.parent_block()
+        and op.is_before_in_block(reader)
+    )
 
 
 def _bounce_vectors(op: Operator, layouts: Layouts, copies: _Copies) -> None:
@@ -141,6 +164,18 @@ def _bounce_vectors(op: Operator, layouts: Layouts, copies: _Copies) -> None:
             decided and _is_reduced_from_other(operand, decided)
         ):
             op.operands[position] = copies.of(operand, SHARED)
+
+
+def _bounce_rescales(op: NextOp, layouts: Layouts, copies: _Copies) -> None:
+    """The same for a vector by which a loop rescales what a matmul adds to."""
+    rescaled = [given for given in op.contributions if given.rescale is not None]
+    for position, given in enumerate(rescaled, len(op.values)):
+        vector = op.operands[position]
+        is_single = all(dim == 1 for dim in _dims(vector))
+        if layouts.get(given.value) != "fragment" or is_single:
+            continue
+        if layouts.get(vector) == "linear":
+            op.operands[position] = copies.of(vector, SHARED)
 
 
 def _tile_of(value: SSAValue, layouts: Layouts) -> SSAValue:

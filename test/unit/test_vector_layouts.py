@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
@@ -20,6 +23,8 @@ from cleave.passes.scheduling.selection import prepared_for_schedules
 from cleave.passes.scheduling.structures import LoopStructure, planned, schedule
 from cleave.tools.graph_file import parse_graph
 
+CleaveOpt = Callable[..., CompletedProcess[str]]
+
 NORMALIZED = """
 algebra.graph @normalized [H, M, L, D] where [H = 2, M = 64, L = 128, D = 128]
     (%q: !algebra.tensor<[H, M, D], f16>, %k: !algebra.tensor<[H, L, D], f16>,
@@ -33,6 +38,18 @@ algebra.graph @normalized [H, M, L, D] where [H = 2, M = 64, L = 128, D = 128]
   %qk = algebra.matmul %q, %k transpose_rhs
   %s = algebra.div %qk, %squares
   %o = algebra.matmul %s, %v
+  algebra.return %o
+}"""
+
+
+LOADED_SCORES = """
+algebra.graph @attend [H, M, L, D] where [H = 2, M = 64, L = 256, D = 128]
+    (%s: !algebra.tensor<[H, M, L], f32>, %v: !algebra.tensor<[H, L, D], f16>)
+    -> (!algebra.tensor<[H, M, D], f16>) {
+  %p = algebra.exp %s
+  %l = algebra.reduce_sum %p dim 2
+  %a = algebra.matmul %p, %v
+  %o = algebra.div %a, %l
   algebra.return %o
 }"""
 
@@ -72,3 +89,30 @@ def test_tilelang_finds_layouts_for_them(tmp_path: Path) -> None:
     source = tmp_path / "kernel.py"
     source.write_text(emit_module(plan_of(graph)), encoding="utf-8")
     lower(load_generated(source), "sm_90a")
+
+
+def test_each_element_of_loaded_scores_is_in_one_thread(
+    cleave_opt: CleaveOpt, tmp_path: Path
+) -> None:
+    """
+    No matmul decides the layout of scores that are loaded, and so of the vectors that
+    are reduced from them, by which the loop rescales what a matmul adds up.
+    """
+    pytest.importorskip("tilelang")
+    from cleave.lowering.cuda import lower
+    from cleave.lowering.generated import load_generated
+
+    emitted = cleave_opt(
+        LOADED_SCORES,
+        "-p",
+        'stabilize-exp,insert-casts,schedule-blocks{tile="H=1 M=64"},'
+        'schedule-reductions{tile="L=64"},plan-memory{threads=256}',
+        "-t",
+        "tilelang",
+    )
+    assert emitted.returncode == 0, emitted.stderr
+    source = tmp_path / "kernel.py"
+    source.write_text(emitted.stdout, encoding="utf-8")
+    (kernel,) = lower(load_generated(source), "sm_90a")
+    sizes = dict(re.findall(r"float (\w+)\[(\d+)\];", kernel.cuda))
+    assert int(sizes["p"]) == 64 * 64 / 256
