@@ -115,6 +115,8 @@ class SharedBuffer:
     """There is one for every stage of the pipeline."""
     is_stored: bool
     """It is a copy that exists only for a store."""
+    in_boxes: bool
+    """It is swizzled, so that TMA moves its rows in boxes."""
     first: int
     last: int
     origin: Origin = field(compare=False, repr=False)

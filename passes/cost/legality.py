@@ -20,8 +20,8 @@ WGMMA_COLUMNS = 256
 VECTOR_LANES = (4, 8)
 """Elements that a thread takes at a time, at most; of float32 and of float16."""
 MOST_LANES = 2**15
-"""TileLang makes vectors of a row of SMEM and counts their lanes in 16 bits with a sign
-("Can't fetch the lanes of a scalable vector")."""
+"""TileLang takes what TMA moves at once for a vector, and counts its lanes in 16 bits
+with a sign ("Can't fetch the lanes of a scalable vector")."""
 INSTRUCTION_REGISTERS = 26
 """What ptxas wants beside the accumulator of a single wgmma (its message C7602)."""
 
@@ -102,8 +102,12 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
             "a tile has more elements than threads, and no multiple of them",
         ),
         "lanes": Rule.of(
-            [(b.origin, at(b.tile[-1]) >= MOST_LANES) for b in forms.buffers if b.tile],
-            f"a tile in SMEM has rows of no fewer than {MOST_LANES} elements",
+            [
+                (buffer.origin, at.product(buffer.tile) >= MOST_LANES)
+                for buffer in forms.buffers
+                if not buffer.in_boxes
+            ],
+            f"a tile in SMEM, not in boxes, has no fewer than {MOST_LANES} elements",
         ),
     }
     if forms.products:

@@ -81,6 +81,11 @@ def is_part_of_reader(op: Operator) -> bool:
     return same_tile and user.ELEMENTWISE and not user.REPEATS_OPERAND
 
 
+def _is_swizzled(value: SSAValue) -> bool:
+    memory = memory_of(value)
+    return memory is not None and memory.layout == "swizzled"
+
+
 def _is_in(value: SSAValue, space: Space) -> bool:
     memory = memory_of(value)
     return memory is not None and memory.space == space
@@ -115,6 +120,7 @@ def shared_buffers(kernel: KernelOp, dims: Dims) -> tuple[SharedBuffer, ...]:
                 bytes_of(value),
                 is_staged,
                 stored == [True] and isinstance(value.owner, Copy),
+                _is_swizzled(value),
                 first,
                 max(first, last),
                 Origin(value),

@@ -217,16 +217,24 @@ def test_all_threads_divide_what_comes_before_a_loop(example_graph: Example) -> 
     assert all(name.endswith(" of [1, BM, D]") for name in named)
 
 
-@pytest.mark.parametrize(("tile", "is_broken"), [(16384, False), (32768, True)])
-def test_lanes_of_a_row_in_smem_have_16_bits_with_a_sign(
-    tile: int, is_broken: bool, parse_ir: Callable[[str], ModuleOp]
+@pytest.mark.parametrize(
+    ("rows", "columns", "is_broken"),
+    [(1, 16384, False), (1, 32768, True), (64, 256, False), (128, 256, True)],
+)
+def test_lanes_of_what_tma_moves_at_once_have_16_bits_with_a_sign(
+    rows: int, columns: int, is_broken: bool, parse_ir: Callable[[str], ModuleOp]
 ) -> None:
     text = (ROOT / "test/graphs/row_sum.mlir").read_text(encoding="utf-8")
-    text = text.replace("[M, K]", "[M, K] where [M = 64, K = 131072]", 1)
+    text = text.replace("[M, K]", "[M, K] where [M = 4096, K = 131072]", 1)
     graph = next(op for op in parse_ir(text).ops if isinstance(op, GraphOp))
-    at = evaluated(graph, {"M": 1}, {"K": tile})
+    at = evaluated(graph, {"M": rows}, {"K": columns})
     limits = FORM.limits(at, [undivided(256)], H200)
     assert limits["lanes"].exceeded.any() == is_broken
+
+
+def test_tma_moves_operands_of_a_matmul_in_boxes(example_graph: Example) -> None:
+    at = evaluated(example_graph("matmul", **SQUARE), {"M": 128, "N": 64}, {"K": 256})
+    assert not FORM.limits(at, [undivided(256)], H200)["lanes"].exceeded.any()
 
 
 def test_warps_that_divide_columns_leave_rows_to_all(example_graph: Example) -> None:
