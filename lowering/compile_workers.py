@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleave.lowering.built_plan import BuiltPlan, BuiltPlanError, load_built
+from cleave.lowering.refused_kernels import RefusedKernels
 from cleave.lowering.worker import Worker, WorkerLostError
 
 DEFAULT_SECONDS = 120.0
@@ -53,6 +54,7 @@ def compile_all(
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     done: Callable[[CompileOutcome], object] | None = None,
     deadline: float | None = None,
+    refused: RefusedKernels | None = None,
 ) -> list[CompileOutcome]:
     """
     Build all jobs, `workers` at a time (one a core), with outcomes in the jobs' order.
@@ -60,10 +62,12 @@ def compile_all(
     `seconds` is a job's wall-clock limit, `memory_bytes` what its process, and each
     that this starts, may allocate. `done` is called with each outcome as it comes, from
     the calling thread. Jobs that are not built at `deadline`, a `time.monotonic()`,
-    come out without a build. However this ends, Ctrl-C included, no process is left
-    behind.
+    come out without a build, and so do those with a kernel that is in `refused`, to
+    which those that TileLang refuses are added. However this ends, Ctrl-C included, no
+    process is left behind.
     """
     listed = list(jobs)
+    known = RefusedKernels() if refused is None else refused
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for index in range(len(listed)):
         waiting.put(index)
@@ -73,7 +77,14 @@ def compile_all(
         with process.worker, contextlib.suppress(queue.Empty):
             while True:
                 index = waiting.get_nowait()
-                finished.put((index, process.build(listed[index])))
+                job = listed[index]
+                reason = known.reason(job.module)
+                if reason is None:
+                    outcome = process.build(job)
+                    known.note(job.module, outcome.reason or "")
+                else:
+                    outcome = CompileOutcome(job, None, reason, 0.0)
+                finished.put((index, outcome))
 
     # What a process that is killed leaves there goes as well.
     scratch = tempfile.TemporaryDirectory(prefix="cleave-", ignore_cleanup_errors=True)

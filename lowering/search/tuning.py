@@ -32,6 +32,7 @@ from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.phases import timed
+from cleave.lowering.refused_kernels import RefusedKernels
 from cleave.lowering.search.candidates import PlannedCandidate, Step
 from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes
@@ -153,6 +154,7 @@ class _Trying:
     tuning: Tuning
     is_prepared: bool = False
     """Whether the device has what it checks results with."""
+    refused: RefusedKernels = field(default_factory=RefusedKernels)
 
     def __post_init__(self) -> None:
         self.gate = GraphGate(self.graph)
@@ -167,7 +169,14 @@ class _Trying:
     def right_of(self, trials: Sequence[Trial]) -> list[Trial]:
         """Those that build and are right; without a device, up to the first to take."""
         with timed(self.tuning.seconds, "build"):
-            _build(trials, self.hardware, self.folder, self.deadline, self.progress)
+            _build(
+                trials,
+                self.hardware,
+                self.folder,
+                self.deadline,
+                self.refused,
+                self.progress,
+            )
         with timed(self.tuning.seconds, "check"):
             self._prepare()
             return self._checked(trials)
@@ -251,6 +260,7 @@ def _build(
     hardware: Hardware,
     folder: Path,
     deadline: float | None,
+    refused: RefusedKernels,
     progress: Step,
 ) -> None:
     jobs: list[CompileJob] = []
@@ -269,7 +279,9 @@ def _build(
 
     best = duration(min(trial.candidate.predicted_ms for trial in trials))
     progress(f"build: 0 of {len(jobs)}")
-    outcomes = compile_all(jobs, seconds=JOB_SECONDS, done=done, deadline=deadline)
+    outcomes = compile_all(
+        jobs, seconds=JOB_SECONDS, done=done, deadline=deadline, refused=refused
+    )
     if not all(outcome.built for outcome in outcomes):
         _require_space(folder)
     if deadline is not None and not any(outcome.built for outcome in outcomes):

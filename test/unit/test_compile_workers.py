@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_all
+from cleave.lowering.refused_kernels import RefusedKernels
 from cleave.lowering.toolchain import find_nvcc
 
 GENERATED = Path(__file__).parents[1] / "generated"
@@ -185,3 +186,37 @@ def assert_gone(note: Path) -> None:
             time.sleep(0.01)
         else:
             pytest.fail(f"process {pid} still runs")
+
+
+def test_a_kernel_that_tilelang_refuses_is_not_built_again(tmp_path: Path) -> None:
+    """Under another name, with sizes that are called otherwise, in another plan."""
+    first = job(tmp_path, "first", f"B = 32768\n{KERNEL.format('kernel_0', size='B')}")
+    plan = PLAN["kernels"][0]
+    other = {**PLAN, "kernels": [plan, {**plan, "function": "kernel_1"}]}
+    text = (
+        f"PLAN = {other!r}\nB = 16\nB_2 = 32768\n"
+        f"{KERNEL.format('kernel_0', size='B')}{KERNEL.format('kernel_1', size='B_2')}"
+    )
+    second = CompileJob("second", tmp_path / "second.py", "sm_90a", tmp_path / "second")
+    second.module.write_text(text)
+    refused = RefusedKernels()
+    refused.note(first.module, "TileLang refuses kernel_0: InternalError: lanes")
+    (outcome,) = compile_all([second], refused=refused)
+    assert reason(outcome) == "TileLang refuses kernel_1: InternalError: lanes"
+    assert outcome.seconds == 0
+    assert RefusedKernels().reason(second.module) is None
+    # What is no fault of a kernel is no fault of the next plan.
+    refused = RefusedKernels()
+    refused.note(first.module, "took more than 120 s")
+    assert refused.reason(first.module) is None
+
+
+KERNEL = """
+def {0}():
+    @T.prim_func
+    def kernel(a: T.Tensor(({size},), "float32"), b: T.Tensor(({size},), "float32")):
+        with T.Kernel(1, threads=128) as i:
+            T.copy(a[0:{size}], b[0:{size}])
+
+    return kernel
+"""
