@@ -191,6 +191,8 @@ class Language:
     annotate_min_blocks_per_sm = address_of = staticmethod(nothing)
     annotate_producer_reg_dealloc = annotate_consumer_reg_alloc = staticmethod(nothing)
 
+    tfloat32 = "float32"
+
     # Loops
 
     def serial(self, *bounds: int) -> range:

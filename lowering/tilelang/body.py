@@ -63,7 +63,9 @@ class Body:
 
     # Buffers
 
-    def new_buffer(self, value: SSAValue, memory: Memory) -> Buffer:
+    def new_buffer(
+        self, value: SSAValue, memory: Memory, is_tf32: bool = False
+    ) -> Buffer:
         type_ = cast(TensorType, value.type)
         buffer = Buffer(
             self.names.fresh(value.name_hint or "t"),
@@ -71,6 +73,7 @@ class Body:
             self.spelling.kept(type_.dims),
             type_.element_type,
             memory,
+            is_tf32=is_tf32,
         )
         self.allocations.append(buffer)
         self.places[value] = buffer

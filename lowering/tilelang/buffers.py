@@ -55,6 +55,11 @@ class Spelling:
         return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
 
 
+def dtype_text(element: Attribute, is_tf32: bool) -> str:
+    """What TileLang is told that elements are."""
+    return "T.tfloat32" if is_tf32 else f'"{stored_name(element)}"'
+
+
 @dataclass(frozen=True)
 class Buffer:
     """A tile in SMEM or RMEM, or part of one in SMEM."""
@@ -65,6 +70,8 @@ class Buffer:
     element: Attribute
     memory: Memory
     window: Window | None = None
+    is_tf32: bool = False
+    """Only tensor cores read it, which round it."""
 
     @property
     def region(self) -> str:
@@ -78,7 +85,11 @@ class Buffer:
     def allocation(self, spelling: Spelling) -> str:
         shape = spelling.shape(self.dims)
         where = "shared" if self.memory.space == "smem" else "fragment"
-        return f'{self.name} = T.alloc_{where}({shape}, "{stored_name(self.element)}")'
+        return f"{self.name} = T.alloc_{where}({shape}, {self.dtype})"
+
+    @property
+    def dtype(self) -> str:
+        return dtype_text(self.element, self.is_tf32)
 
     def at(self, positions: Sequence[str]) -> str:
         """One element; `positions` has an entry for every dim of the tile."""

@@ -13,7 +13,6 @@ from typing import cast
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from cleave.dialects.algebra.dtypes import stored_name
 from cleave.dialects.algebra.generators import Constant
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
@@ -24,7 +23,7 @@ from cleave.dialects.tensor import TensorType
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.plan import PassConfig, Requirement
 from cleave.lowering.tilelang.body import Body, Place
-from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling
+from cleave.lowering.tilelang.buffers import Buffer, GlobalTile, Spelling, dtype_text
 from cleave.lowering.tilelang.externals import called
 from cleave.lowering.tilelang.text import EmissionError, Names, indented
 
@@ -79,6 +78,8 @@ class KernelEmitter:
     places: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
     staged: list[Buffer] = field(default_factory=list[Buffer])
     """Tiles in SMEM that want a swizzled layout although no matmul reads them."""
+    as_tf32: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Tensors and views whose elements tensor cores round to tf32."""
     spelling: Spelling = field(init=False)
     parameters: list[Parameter] = field(init=False)
 
@@ -124,7 +125,8 @@ class KernelEmitter:
         dims = [type_.dims[axis] for axis in parameter.axes]
         text = ", ".join(map(self.spelling.dim, dims)) or "1"
         comma = "," if len(dims) <= 1 else ""
-        return f'T.Tensor(({text}{comma}), "{stored_name(type_.element_type)}")'
+        dtype = dtype_text(type_.element_type, parameter.value in self.as_tf32)
+        return f"T.Tensor(({text}{comma}), {dtype})"
 
     def _global_tile(self, value: SSAValue, tmap: TMap) -> GlobalTile:
         """A tile of a tensor that the kernel reads or writes."""

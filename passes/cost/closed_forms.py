@@ -54,6 +54,8 @@ class MatrixProduct:
     element_bytes: int
     lhs_in_registers: bool
     """The left operand was computed and stayed where its threads left it."""
+    takes_wgmma: bool
+    """As far as its operands decide that (`cleave.passes.memory.tf32`)."""
     origin: Origin = field(compare=False, repr=False)
 
 

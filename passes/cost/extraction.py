@@ -38,6 +38,7 @@ from cleave.passes.cost.liveness import (
 from cleave.passes.cost.origin import Origin
 from cleave.passes.cost.preludes import prelude_tiles
 from cleave.passes.cost.transfers import Extents, GlobalView, transfer
+from cleave.passes.memory.tf32 import read_as_tf32, takes_wgmma
 
 GUARDED_INSTRUCTIONS = 3
 """For each element of a tile that is written again in some iterations: in the others,
@@ -65,6 +66,7 @@ class _Extraction:
     """What is in GMEM, by the value that stands for it."""
 
     def __post_init__(self) -> None:
+        self.as_tf32 = read_as_tf32(self.kernel)
         ranges = self.kernel.ranges
         self.extents = {r.iterator: self.facts.resolve(r.extent) for r in ranges}
         self.outer: dict[str, Dim] = dict(self.extents)
@@ -228,6 +230,7 @@ class _Work:
                 self.source.facts.resolve(depth),
                 _width(lhs),
                 lhs_in_registers=memory is not None and memory.space == "rmem",
+                takes_wgmma=takes_wgmma(op, self.source.as_tf32),
                 origin=Origin(op.results[0]),
             )
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
 
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.facts import Facts
@@ -16,6 +17,7 @@ from cleave.lowering.plan import PassConfig, Requirement
 from cleave.lowering.tilelang.forms.form import KernelForm, Setting
 from cleave.lowering.tilelang.forms.pipelined_text import PipelinedEmitter
 from cleave.lowering.tilelang.kernel import EmissionContext, KernelText
+from cleave.passes.memory.tf32 import read_as_tf32, takes_wgmma
 
 SPECIALIZATIONS: Mapping[str, Mapping[str, PassConfig]] = {
     "single-loop": {},
@@ -46,12 +48,17 @@ class PipelinedForm(KernelForm):
 
     def emit(self, kernel: KernelOp, context: EmissionContext) -> KernelText:
         specialization = _specialization(kernel)
-        required = _required_instructions(kernel, context.facts, specialization)
+        has_wgmma = "wgmma" in context.hardware.instructions
+        as_tf32 = read_as_tf32(kernel) if has_wgmma else set[SSAValue]()
+        required = _required_instructions(
+            kernel, context.facts, specialization, as_tf32
+        )
         emitter = PipelinedEmitter(
             kernel,
             context,
             divides_warps=specialization != "none",
             uses_wgmma="wgmma" in required,
+            as_tf32=as_tf32,
         )
         lines = emitter.lines()
         return KernelText(
@@ -69,17 +76,19 @@ def _specialization(kernel: KernelOp) -> str:
 
 
 def _required_instructions(
-    kernel: KernelOp, facts: Facts, specialization: str
+    kernel: KernelOp, facts: Facts, specialization: str, as_tf32: set[SSAValue]
 ) -> list[Requirement]:
     """Without which the kernel is not what was planned."""
-    rows = [
-        facts.resolve(op.result_type.dims[-2])
-        for op in kernel.walk()
-        if isinstance(op, Operator) and op.ON_TENSOR_CORES
+    matmuls = [
+        op for op in kernel.walk() if isinstance(op, Operator) and op.ON_TENSOR_CORES
     ]
+    rows = [facts.resolve(op.result_type.dims[-2]) for op in matmuls]
     if not rows or any(isinstance(extent, int) and extent < 64 for extent in rows):
         return []
-    if not any(isinstance(op, LoopOp) for op in kernel.walk()):
-        return ["wgmma"]
-    # Only warps that do nothing but load use the bulk copies.
-    return ["wgmma", "cp_async" if specialization == "none" else "tma"]
+    required: list[Requirement] = []
+    if all(takes_wgmma(op, as_tf32) for op in matmuls):
+        required.append("wgmma")
+    if any(isinstance(op, LoopOp) for op in kernel.walk()):
+        # Only warps that do nothing but load use the bulk copies.
+        required.append("cp_async" if specialization == "none" else "tma")
+    return required

@@ -101,7 +101,7 @@ class PipelinedEmitter(KernelEmitter):
         if isinstance(place, Buffer) or memory.space == "gmem":
             self.places[argument] = place
             return
-        buffer = text.body.new_buffer(argument, memory)
+        buffer = text.body.new_buffer(argument, memory, argument in self.as_tf32)
         text.body.uses[buffer.name] = None
         slice_name = self.names.fresh(f"g_{buffer.name}")
         text.slices[slice_name] = place
