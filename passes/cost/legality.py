@@ -124,12 +124,15 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
     rows: list[tuple[Origin, Mask]] = []
     for reduction in reductions:
         elements = at(reduction.elements)
-        row = at(reduction.row) * at(reduction.inner)
+        inner = at(reduction.inner)
+        row = at(reduction.row) * inner
         broken = (elements < threads) & (threads % row != 0)
         each = np.maximum(1, elements // threads).astype(np.int64)
         for lanes in VECTOR_LANES:
             span = threads * np.gcd(each, lanes)
             fits = (row % span == 0) | (span % row == 0)
+            # Elements behind each other are a row of sums, and end where those do.
+            fits = fits & ((inner % span == 0) | (span % inner == 0))
             broken = broken | ((elements >= threads) & ~fits)
         rows.append((reduction.origin, broken))
     rules["rows"] = Rule.of(

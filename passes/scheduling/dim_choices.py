@@ -43,6 +43,8 @@ class DimUse:
     """Reduced along a dim before the last two of an operand."""
     is_row: bool = False
     """Reduced along the last dim of an operand."""
+    is_behind: bool = False
+    """The last dim of an operand that is reduced along another, so that rows are."""
     in_matmul: bool = False
     """Rows, columns or depth of a matmul."""
     is_depth: bool = False
@@ -93,6 +95,10 @@ class DimUses:
                     reduced = any(term.axis >= expression.rank for term in index)
                     use.is_reduced_early |= reduced and position < -2
                     use.is_row |= reduced and position == -1
+        if not op.ON_TENSOR_CORES:
+            (operand,) = op.operand_types
+            if (use := self._use(operand.dims[-1])) is not None:
+                use.is_behind |= operand.dims[-1] != extent
         if op.ON_TENSOR_CORES:
             for dim in op.result_type.dims[-2:]:
                 if (use := self._use(dim)) is not None:

@@ -39,6 +39,8 @@ TENSOR_CORE_STEP = 16
 """Elements by which columns and depth of a matmul grow."""
 LONG_ROW = 8192
 """From here on, one warpgroup has too few registers for a row."""
+LONGEST_SPAN = 8 * WARPGROUP
+"""Elements of the vectors of a warpgroup."""
 WHOLE = 128
 """A dim of a matmul of at most this size is not worth dividing."""
 WHOLE_RUN = 64
@@ -154,7 +156,7 @@ def _loop_choices(use: DimUse, iterate: bool) -> list[Choice]:
 def _padded(use: DimUse) -> Choice:
     """
     The size of a whole dim: what tensor cores take, if a matmul has it, and else what
-    threads have as many elements of each, if rows are reduced.
+    threads have as many elements of each, if rows are reduced or added up.
     """
     if use.in_matmul:
         step = TENSOR_CORE_STEP if use.extent <= WHOLE_MATMUL_DIM else 1
@@ -162,6 +164,8 @@ def _padded(use: DimUse) -> Choice:
         # Vectors of all threads end with the row, or some rows with that of a thread.
         threads = WARPGROUP if use.extent < LONG_ROW else 2 * WARPGROUP
         step = min(threads, 1 << (use.extent - 1).bit_length())
+    elif use.is_behind and use.least == use.extent:
+        step = min(LONGEST_SPAN, 1 << (use.extent - 1).bit_length())
     else:
         step = 1
     size = -(-use.extent // step) * step

@@ -217,6 +217,23 @@ def test_all_threads_divide_what_comes_before_a_loop(example_graph: Example) -> 
     assert all(name.endswith(" of [1, BM, D]") for name in named)
 
 
+@pytest.mark.parametrize(("columns", "is_broken"), [(64, False), (56, True)])
+def test_vectors_of_threads_end_where_rows_of_sums_do(
+    columns: int, is_broken: bool, parse_ir: Callable[[str], ModuleOp]
+) -> None:
+    """Where sums are of columns: of 7 vectors a row, TileLang finds no layout."""
+    text = """
+        algebra.graph @columns [L, D] where [L = 4096, D = 512]
+            (%x: !algebra.tensor<[L, D], f16>) -> (!algebra.tensor<[1, D], f32>) {
+          %y = algebra.reduce_sum %x dim 0
+          algebra.return %y
+        }"""
+    graph = next(op for op in parse_ir(text).ops if isinstance(op, GraphOp))
+    at = evaluated(graph, {"D": columns}, {"L": 256})
+    limits = FORM.limits(at, [undivided(256)], H200)
+    assert limits["rows"].exceeded.any() == is_broken
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "is_broken"),
     [(1, 16384, False), (1, 32768, True), (64, 256, False), (128, 256, True)],
