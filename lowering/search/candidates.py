@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from xdsl.context import Context
@@ -18,6 +18,7 @@ from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.search.effort import Ablation, Effort
+from cleave.lowering.search.parts import could_run_in_parts
 from cleave.lowering.search.unfused import (
     Schedule,
     Unfused,
@@ -132,17 +133,15 @@ def find_candidates(
     Raises CompilationError if the graph is refused, NoScheduleError if it has no legal
     schedule.
     """
+    search = Search(hardware, iterate=ablation.iterate, layouts=ablation.layouts)
     found = Candidates()
     module = _equal_graphs(graph, effort, hardware, ablation, found, progress)
-    progress("schedule")
-    search = Search(hardware, iterate=ablation.iterate, layouts=ablation.layouts)
-    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
-    originals = have_candidates(graphs)
-    candidates = [g for g in graphs if g.graph_name not in originals]
-    try:
-        selection = select(candidates, search)[graph.graph_name]
-    except (PassFailedException, ValueError) as error:
-        raise CompilationError(f"@{graph.graph_name}: {error}") from error
+    graphs, candidates, selection = _selected(graph, module, search, progress)
+    if effort.split == "none" and could_run_in_parts(selection, search):
+        found = Candidates()
+        effort = replace(effort, split="inputs")
+        module = _equal_graphs(graph, effort, hardware, ablation, found, progress)
+        graphs, candidates, selection = _selected(graph, module, search, progress)
     found.graphs = len(
         {(each.graphs, *each.counts.values()) for each in selection.candidates}
     )
@@ -172,6 +171,20 @@ def find_candidates(
         reason = found.refused[-1][-1] if found.refused else found.pruned.binding()
         raise NoScheduleError(f"@{graph.graph_name} has no legal schedule: {reason}")
     return found
+
+
+def _selected(
+    graph: GraphOp, module: ModuleOp, search: Search, progress: Step
+) -> tuple[list[GraphOp], list[GraphOp], Selection]:
+    """All graphs of a module, those that compete, and their best schedules."""
+    progress("schedule")
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    originals = have_candidates(graphs)
+    candidates = [g for g in graphs if g.graph_name not in originals]
+    try:
+        return graphs, candidates, select(candidates, search)[graph.graph_name]
+    except (PassFailedException, ValueError) as error:
+        raise CompilationError(f"@{graph.graph_name}: {error}") from error
 
 
 def _planned(

@@ -12,7 +12,8 @@ class Effort:
     """What a search spends."""
 
     split: Literal["none", "inputs"]
-    """Whether reduced dims of inputs are split over threadblocks (Split-K)."""
+    """Whether reduced dims of inputs are split over threadblocks (Split-K); if not,
+    they are all the same where the best plan without leaves half of the GPU idle."""
     cuts: int
     """Cuts into several kernels that are kept for each graph."""
     plans: int

@@ -1,8 +1,10 @@
 """Searches of graphs whose dims are no multiples of anything."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.lowering.hardware import load_hardware
@@ -11,6 +13,7 @@ from cleave.lowering.search.compiling import symbolized
 from cleave.lowering.search.effort import EFFORTS, Ablation
 
 H200 = load_hardware("h200")
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -65,3 +68,18 @@ def test_one_kernel_takes_odd_rows(
     assert len(found.plans[0].schedules) == 1
     assert "reduce none" in found.plans[0].schedules[0]
     assert not found.notes
+
+
+@pytest.mark.parametrize(("rows", "is_split"), [(2, True), (4096, False)])
+def test_quick_splits_what_leaves_the_gpu_idle(
+    parse_ir: Callable[[str], ModuleOp], rows: int, is_split: bool
+) -> None:
+    text = (ROOT / "test/graphs/row_sum.mlir").read_text(encoding="utf-8")
+    text = text.replace("[M, K]", f"[M, K] where [M = {rows}, K = 1048576]", 1)
+    graph = next(op for op in parse_ir(text).ops if isinstance(op, GraphOp))
+    steps: list[str] = []
+    found = find_candidates(
+        symbolized(graph), EFFORTS["quick"], H200, Ablation(), False, steps.append
+    )
+    assert (len(found.plans[0].schedules) == 2) == is_split
+    assert steps.count("schedule") == 1 + is_split

@@ -1,0 +1,32 @@
+"""Whether reductions in parts could fill a GPU that plans without leave idle."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.utils.exceptions import PassFailedException
+
+from cleave.dialects.itgraph.kernel import KernelOp
+from cleave.dialects.itgraph.level import facts_at
+from cleave.passes.scheduling.ranking import Search
+from cleave.passes.scheduling.selection import Selection, prepared_for_schedules
+
+
+def could_run_in_parts(selection: Selection, search: Search) -> bool:
+    """
+    Whether the best plan leaves half of the multiprocessors without a threadblock, in
+    the kernel that takes longest: in parts it may be much faster.
+    """
+    if not selection.candidates:
+        return False
+    best = selection.candidates[0]
+    graph = best.bound_graphs[best.schedules.index(best.slowest)]
+    try:
+        plan = best.slowest.plan(prepared_for_schedules(graph), search)
+    except PassFailedException:
+        return False
+    (kernel,) = (op for op in plan.walk() if isinstance(op, KernelOp))
+    facts = facts_at(kernel)
+    extents = [facts.resolve(range_.extent) for range_ in kernel.ranges]
+    threadblocks = prod(extent for extent in extents if isinstance(extent, int))
+    return 2 * threadblocks <= search.hardware.multiprocessors
