@@ -46,6 +46,8 @@ from cleave.passes.symbolize import SymbolizePass
 
 Step = Callable[[str], object]
 
+MOST_GRAPHS = 8_000
+"""Equal graphs of which the most promising are taken; 0.3 ms each."""
 LEAST_PART = 64
 """Positions of a part of a split dim: a memory line of f16, the least loop tile."""
 PARTS_PER_MULTIPROCESSOR = 4
@@ -236,7 +238,9 @@ def _equal_graphs(
     found.stages[DropShiftsPass.name] = f"{module!s}\n"
     if ablation.superoptimize:
         progress("search for equal graphs")
-        superoptimize = SuperoptimizePass(split=effort.split)
+        superoptimize = SuperoptimizePass(
+            split=effort.split, graphs=MOST_GRAPHS, promising=effort.graphs
+        )
         specialize = SpecializePass(
             apart=False,
             least_part=LEAST_PART,

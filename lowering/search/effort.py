@@ -14,6 +14,9 @@ class Effort:
     split: Literal["none", "inputs"]
     """Whether reduced dims of inputs are split over threadblocks (Split-K); if not,
     they are all the same where the best plan without leaves half of the GPU idle."""
+    graphs: int
+    """Equal graphs, besides the one that is given, that are divided into kernels and
+    scheduled: 0.1-0.3 s each."""
     cuts: int
     """Cuts into several kernels that are kept for each graph."""
     plans: int
@@ -23,9 +26,9 @@ class Effort:
 
 
 EFFORTS: Mapping[str, Effort] = {
-    "quick": Effort("none", 2, 3, 20),
-    "normal": Effort("inputs", 4, 8, 40),
-    "full": Effort("inputs", 8, 32, 60),
+    "quick": Effort("none", 24, 2, 3, 20),
+    "normal": Effort("inputs", 32, 4, 8, 40),
+    "full": Effort("inputs", 128, 8, 32, 60),
 }
 DEFAULT_EFFORT = "normal"
 RULE = "rule"

@@ -61,7 +61,10 @@ class SuperoptimizePass(ModulePass):
 
     Limits: `values` distinct tensors, `graphs` candidates, `seconds` for each graph.
     Where one is hit, a warning says so and the attribute `search` of the original; what
-    was found stays. `stats=true` adds counts to that attribute.
+    was found stays. `stats=true` adds counts to that attribute. With `promising`, only
+    so many are kept of the graphs found, those that compute the least of every kind
+    (see `cleave.passes.superoptimize.promising`), at the sizes of the facts; a warning
+    says how many are left out.
 
     Before:
         algebra.graph @product [H, M, L, D, E]
@@ -88,6 +91,7 @@ class SuperoptimizePass(ModulePass):
     values: Annotated[int, Range(1)] = 20_000
     graphs: Annotated[int, Range(1)] = 2_000
     seconds: Annotated[float, Range(0)] = 20.0
+    promising: Annotated[int, Range(0)] = 0
     seed: Annotated[int, SEED] = 1
     stats: bool = False
 
@@ -116,6 +120,7 @@ class SuperoptimizePass(ModulePass):
         from cleave.passes.superoptimize.exporting import Exporter
         from cleave.passes.superoptimize.importing import ImportFailed, import_graph
         from cleave.passes.superoptimize.limits import Clock, Limits
+        from cleave.passes.superoptimize.promising import promising
         from cleave.passes.superoptimize.search import Options, search
         from cleave.passes.superoptimize.semantics import Undefined
 
@@ -140,6 +145,17 @@ class SuperoptimizePass(ModulePass):
             for candidate in outcome.graphs
             if exporter.expressions.of_outputs(candidate) != itself
         ]
+        if self.promising:
+            binding = graph.facts.binding
+            sizes = {n: size for n, size in binding.items() if isinstance(size, int)}
+            kept = promising(others, imported, sizes, self.promising)
+            if left_out := len(others) - len(kept):
+                warn(
+                    self.name,
+                    f"{where}: leaves out {left_out} of {counted(len(others), 'graph')} "
+                    f"found: promising={self.promising}, the least work of every kind",
+                )
+            others = kept
         equals = SymbolRefAttr(graph.graph_name)
         attributes: dict[str, Attribute] = {
             EQUALS: equals,
