@@ -8,16 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import PassFailedException, VerifyException
+from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
 from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.search.effort import Ablation, Effort
+from cleave.lowering.search.equal_graphs import EqualGraphs, search_deadline
 from cleave.lowering.search.parts import could_run_in_parts
 from cleave.lowering.search.unfused import (
     Schedule,
@@ -29,29 +27,16 @@ from cleave.lowering.search.unfused import (
 )
 from cleave.lowering.tilelang.module import emit_module
 from cleave.lowering.tilelang.text import EmissionError
-from cleave.passes.drop_shifts import DropShiftsPass
-from cleave.passes.equal_graphs import have_candidates
-from cleave.passes.infer_reduced_dims import InferReducedDimsPass
-from cleave.passes.partition_reductions import PartitionReductionsPass
-from cleave.passes.partition_split import PartitionSplitPass
 from cleave.passes.partitioning.piece import piece_of
-from cleave.passes.pass_warnings import collected_warnings
 from cleave.passes.scheduling.ranking import Pruned, Search
-from cleave.passes.scheduling.selection import Candidate, Selection, select, varied
-from cleave.passes.sink_scales import SinkScalesPass
-from cleave.passes.specialize import SpecializePass
-from cleave.passes.stabilize_exp import StabilizeExpPass
-from cleave.passes.superoptimize.superoptimize import SuperoptimizePass
-from cleave.passes.symbolize import SymbolizePass
+from cleave.passes.scheduling.selection import (
+    Candidate,
+    Selecting,
+    Selection,
+    varied,
+)
 
 Step = Callable[[str], object]
-
-MOST_GRAPHS = 8_000
-"""Equal graphs of which the most promising are taken; 0.3 ms each."""
-LEAST_PART = 64
-"""Positions of a part of a split dim: a memory line of f16, the least loop tile."""
-PARTS_PER_MULTIPROCESSOR = 4
-"""More parts than fill the GPU are never faster; some share a multiprocessor."""
 
 
 @dataclass(frozen=True)
@@ -128,22 +113,25 @@ def find_candidates(
     ablation: Ablation,
     fast_math: bool,
     progress: Step,
+    *,
+    deadline: float | None = None,
 ) -> Candidates:
     """
-    The plans to build for a symbolic graph whose sizes are bound.
+    The plans to build for a symbolic graph whose sizes are bound. `deadline` is a
+    `time.monotonic()` by which the best of them is to be built; see `search_deadline`.
 
     Raises CompilationError if the graph is refused, NoScheduleError if it has no legal
     schedule.
     """
     search = Search(hardware, iterate=ablation.iterate, layouts=ablation.layouts)
     found = Candidates()
-    module = _equal_graphs(graph, effort, hardware, ablation, found, progress)
-    graphs, candidates, selection = _selected(graph, module, search, progress)
+    latest = search_deadline(effort, deadline)
+    equal = EqualGraphs(graph, effort, hardware, latest)
+    candidates, selection = _selected(equal, ablation, search, progress)
     if effort.split == "none" and could_run_in_parts(selection, search):
-        found = Candidates()
-        effort = replace(effort, split="inputs")
-        module = _equal_graphs(graph, effort, hardware, ablation, found, progress)
-        graphs, candidates, selection = _selected(graph, module, search, progress)
+        equal = EqualGraphs(graph, replace(effort, split="inputs"), hardware, latest)
+        candidates, selection = _selected(equal, ablation, search, progress)
+    found.notes, found.stages = equal.notes, equal.stages
     found.graphs = len(
         {(each.graphs, *each.counts.values()) for each in selection.candidates}
     )
@@ -159,7 +147,7 @@ def find_candidates(
             found.plans.append(plan)
             break
     # None is whole if the graph splits a dim itself: it is there in pieces only.
-    whole = next((each for each in graphs if piece_of(each) is None), None)
+    whole = next((each for each in candidates if piece_of(each) is None), None)
     found.unfused = _unfused(candidates, selection, whole, search, fast_math, found)
     if not any(plan.is_unfused for plan in found.plans):
         refused = {name: reason for name, _, reason in found.refused}
@@ -176,17 +164,25 @@ def find_candidates(
 
 
 def _selected(
-    graph: GraphOp, module: ModuleOp, search: Search, progress: Step
-) -> tuple[list[GraphOp], list[GraphOp], Selection]:
-    """All graphs of a module, those that compete, and their best schedules."""
+    equal: EqualGraphs, ablation: Ablation, search: Search, progress: Step
+) -> tuple[list[GraphOp], Selection]:
+    """The graphs that compete, and their best schedules."""
+    if ablation.superoptimize:
+        progress("search for equal graphs")
+        equal.find()
+        progress("test equal graphs")
+        equal.test()
     progress("schedule")
-    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
-    originals = have_candidates(graphs)
-    candidates = [g for g in graphs if g.graph_name not in originals]
+    name = equal.graph.graph_name
+    selecting = Selecting(search)
+    candidates: list[GraphOp] = []
     try:
-        return graphs, candidates, select(candidates, search)[graph.graph_name]
+        for divided in equal.divided():
+            selecting.add(divided)
+            candidates += divided
+        return candidates, selecting.selections()[name]
     except (PassFailedException, ValueError) as error:
-        raise CompilationError(f"@{graph.graph_name}: {error}") from error
+        raise CompilationError(f"@{name}: {error}") from error
 
 
 def _planned(
@@ -221,68 +217,6 @@ def _unfused(
         for candidate in kind():
             if (plan := _plan(candidate, search, fast_math, found)) is not None:
                 yield plan
-
-
-def _equal_graphs(
-    graph: GraphOp,
-    effort: Effort,
-    hardware: Hardware,
-    ablation: Ablation,
-    found: Candidates,
-    progress: Step,
-) -> ModuleOp:
-    """A module of all graphs and sequences of graphs that compute the same."""
-    module = _run(
-        graph.graph_name, ModuleOp([graph.clone()]), [SymbolizePass(), DropShiftsPass()]
-    )
-    found.stages[DropShiftsPass.name] = f"{module!s}\n"
-    if ablation.superoptimize:
-        progress("search for equal graphs")
-        superoptimize = SuperoptimizePass(
-            split=effort.split, graphs=MOST_GRAPHS, promising=effort.graphs
-        )
-        specialize = SpecializePass(
-            apart=False,
-            least_part=LEAST_PART,
-            most_parts=PARTS_PER_MULTIPROCESSOR * hardware.multiprocessors,
-        )
-        name = graph.graph_name
-        try:
-            with collected_warnings() as warnings:
-                equal = _run(
-                    name, module.clone(), [InferReducedDimsPass(), superoptimize]
-                )
-                progress("test equal graphs")
-                module = _run(name, equal, [specialize])
-            found.notes += warnings
-            found.stages["equal-graphs"] = f"{module!s}\n"
-        except CompilationError as error:
-            # A graph that cannot be searched can still be scheduled as it is.
-            found.notes.append(str(error))
-    progress("divide graphs into kernels")
-    passes = [
-        StabilizeExpPass(),
-        PartitionSplitPass(),
-        PartitionReductionsPass(limit=effort.cuts),
-        SinkScalesPass(),
-    ]
-    # One of the graphs may have no unfused plan; `why_none` says it if none has one.
-    with collected_warnings():
-        return _run(graph.graph_name, module, passes)
-
-
-def _run(name: str, module: ModuleOp, passes: Sequence[ModulePass]) -> ModuleOp:
-    """Run passes, and verify what they have made together."""
-    ctx = Context()  # none of the passes asks it for anything
-    running = ""
-    try:
-        for pass_ in passes:
-            running = pass_.name
-            pass_.apply(ctx, module)
-        module.verify()
-    except (PassFailedException, VerifyException) as error:
-        raise CompilationError(f"@{name}: {running}: {error}") from error
-    return module
 
 
 def _plan(

@@ -21,14 +21,16 @@ class Effort:
     """Cuts into several kernels that are kept for each graph."""
     plans: int
     """Plans that are built, checked and measured."""
+    search_seconds: float
+    """Wall time after which no more graphs are found or scheduled."""
     repeats: int
     """Samples of each plan's time."""
 
 
 EFFORTS: Mapping[str, Effort] = {
-    "quick": Effort("none", 24, 2, 3, 20),
-    "normal": Effort("inputs", 32, 4, 8, 40),
-    "full": Effort("inputs", 128, 8, 32, 60),
+    "quick": Effort("none", 24, 2, 3, 15.0, 20),
+    "normal": Effort("inputs", 32, 4, 8, 20.0, 40),
+    "full": Effort("inputs", 128, 8, 32, 60.0, 60),
 }
 DEFAULT_EFFORT = "normal"
 RULE = "rule"

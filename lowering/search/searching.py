@@ -46,7 +46,8 @@ def searched(
     what is returned is the `report`, the `source`, the `stages` and the `pictures`, as
     JSON takes them.
 
-    `deadline` is a `time.monotonic()`; see `tune`. Raises CompilationError.
+    `deadline` is a `time.monotonic()`; see `find_candidates` and `tune`. Raises
+    CompilationError.
     """
     with ExitStack() as stack:
         scratch = stack.enter_context(TemporaryDirectory(prefix="cleave-"))
@@ -60,7 +61,13 @@ def searched(
         by_rule = plans_by_rule(graph, hardware, fast_math) if is_whole else iter(())
         try:
             found = find_candidates(
-                graph, EFFORTS[effort], hardware, ablation, fast_math, progress
+                graph,
+                EFFORTS[effort],
+                hardware,
+                ablation,
+                fast_math,
+                progress,
+                deadline=deadline,
             )
         except NoScheduleError as error:
             refusal = error

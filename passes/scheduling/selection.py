@@ -138,26 +138,46 @@ def select(graphs: Iterable[GraphOp], search: Search) -> dict[str, Selection]:
 
     Raises ValueError for an attribute `kernel` or `choices` that does not read as one.
     """
-    kernels = _Kernels(search)
-    sequences = sequences_of(graphs)
-    for sequence in sequences:
-        for graph in sequence:
-            kernels.add(graph)
-    kernels.rank()
-    selections: dict[str, Selection] = {}
-    for sequence in sequences:
-        selection = selections.setdefault(_target(sequence[0]), Selection())
-        for counts in counts_of(sequence[0]):
-            ranked = [kernels.ranked(graph, counts) for graph in sequence]
-            for _, pruned in ranked:
-                selection.pruned.add(pruned)
-            schedules = [found for found, _ in ranked]
-            selection.candidates += _combined(
-                tuple(sequence), counts, schedules, search
-            )
-    for selection in selections.values():
-        selection.candidates.sort(key=lambda each: each.seconds)
-    return selections
+    selecting = Selecting(search)
+    selecting.add(graphs)
+    return selecting.selections()
+
+
+class Selecting:
+    """
+    The same, a few graphs at a time. Kernels that several graphs share are ranked once.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self._kernels = _Kernels(search)
+        self._sequences: list[list[GraphOp]] = []
+
+    def add(self, graphs: Iterable[GraphOp]) -> None:
+        """Rank the schedules of graphs; all pieces of a graph come together."""
+        sequences = sequences_of(graphs)
+        for sequence in sequences:
+            for graph in sequence:
+                self._kernels.add(graph)
+        self._kernels.rank()
+        self._sequences += sequences
+
+    def selections(self) -> dict[str, Selection]:
+        """The candidates for each graph that those which were added compute."""
+        found: dict[str, Selection] = {}
+        for sequence in self._sequences:
+            selection = found.setdefault(_target(sequence[0]), Selection())
+            for counts in counts_of(sequence[0]):
+                ranked = [self._kernels.ranked(graph, counts) for graph in sequence]
+                for _, pruned in ranked:
+                    selection.pruned.add(pruned)
+                schedules = [kept for kept, _ in ranked]
+                selection.candidates += _combined(
+                    tuple(sequence), counts, schedules, self.search
+                )
+        for selection in found.values():
+            selection.candidates.sort(key=lambda each: each.seconds)
+        return found
 
 
 def varied(candidates: Sequence[Candidate], count: int) -> Iterator[Candidate]:
@@ -254,7 +274,10 @@ class _Kernels:
         self.of[graph] = group
 
     def rank(self) -> None:
+        """Rank what has been added since the last time."""
         for group in self.groups.values():
+            if group.is_ranked:
+                continue
             opened = prepared_for_schedules(_without(group.graph, group.counts))
             columns = list(zip(*group.values, strict=True))
             counts = dict(zip(group.counts, columns, strict=True))
@@ -279,6 +302,12 @@ class _Group:
         default_factory=dict[tuple[int, ...], None]
     )
     ranked: Ranked | None = None
+
+    @property
+    def is_ranked(self) -> bool:
+        return self.ranked is not None and self.values.keys() == (
+            self.ranked.schedules.keys()
+        )
 
     def key(self, counts: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(counts[name] for name in self.counts)

@@ -14,9 +14,10 @@ from math import prod
 from typing import Any, TypeAlias
 
 from cleave.dialects.algebra.views import Split
-from cleave.dialects.dims import Dim, evaluate, names_of
+from cleave.dialects.dims import evaluate, names_of
 from cleave.passes.superoptimize.graph import Node, SearchGraph
 from cleave.passes.superoptimize.importing import Imported
+from cleave.passes.superoptimize.semantics import Dim
 
 INSTRUCTION_POINTS = 16
 """Points of a matmul that tensor cores compute while all lanes issue one instruction

@@ -61,6 +61,8 @@ class Statistics:
     """Distinct values in the closure."""
     useful: int = 0
     """Those of them that some derivation of the outputs uses."""
+    producers: int = 0
+    """Ways to compute one of these from others."""
     evaluated: int = 0
     """Operators that were evaluated."""
     pruned: Counts = field(default_factory=Counts)
@@ -107,7 +109,7 @@ def search(graph: SearchGraph, dims: Dims, options: Options) -> Outcome:
     outcome, has_sums = _attempt(graph, dims, options, clock, distribute=False)
     if has_sums and outcome.exhaustive:
         rest = Clock((seconds - clock.elapsed) / 2)
-        second, _ = _attempt(graph, dims, options, rest, distribute=True)
+        second, _ = _attempt(graph, dims, options, rest, first=outcome, distribute=True)
         if second.exhaustive:
             outcome = second
         else:
@@ -119,9 +121,18 @@ def search(graph: SearchGraph, dims: Dims, options: Options) -> Outcome:
 
 
 def _attempt(
-    graph: SearchGraph, dims: Dims, options: Options, clock: Clock, *, distribute: bool
+    graph: SearchGraph,
+    dims: Dims,
+    options: Options,
+    clock: Clock,
+    *,
+    distribute: bool,
+    first: Outcome | None = None,
 ) -> tuple[Outcome, bool]:
-    """One closure and what follows; also whether any sum was an opaque factor."""
+    """
+    One closure and what follows; also whether any sum was an opaque factor. Where it
+    has no more ways to compute anything than the `first`, that has the graphs.
+    """
     seeds = (options.seed, options.seed + 1)
     all_dims = graph.dims()
     sample = draw(graph, dims.extents(all_dims, _SIZE), seeds[0])
@@ -150,12 +161,16 @@ def _attempt(
     if (reals := in_reals(graph, extents, seeds[1])) is not None:
         statistics.disagreeing += drop_disagreeing(derivations, reals)
     statistics.useful = len(derivations.producers)
+    statistics.producers = sum(map(len, derivations.producers.values()))
     extraction = Extraction(derivations, options.limits, clock)
     sizes = dims.extents(all_dims, _ORDER_SIZE)
-    graphs = sorted(
-        extraction.graphs(graph.cost + options.extra),
-        key=lambda found: (found.cost, found.arithmetic(sizes)),
-    )
+    if first is not None and statistics.producers == first.statistics.producers:
+        graphs = first.graphs
+    else:
+        graphs = sorted(
+            extraction.graphs(graph.cost + options.extra),
+            key=lambda found: (found.cost, found.arithmetic(sizes)),
+        )
     statistics.useless = extraction.useless
     statistics.seconds = clock.elapsed
     stopped_by = [s for s in (closure.stopped_by, extraction.stopped_by) if s]

@@ -150,11 +150,9 @@ class SuperoptimizePass(ModulePass):
             sizes = {n: size for n, size in binding.items() if isinstance(size, int)}
             kept = promising(others, imported, sizes, self.promising)
             if left_out := len(others) - len(kept):
-                warn(
-                    self.name,
-                    f"{where}: leaves out {left_out} of {counted(len(others), 'graph')} "
-                    f"found: promising={self.promising}, the least work of every kind",
-                )
+                text = f"keeps the {counted(len(kept), 'graph')} of least work of every"
+                text += f" kind, and leaves out {counted(left_out, 'equal one')}"
+                warn(self.name, f"{where}: {text} (promising={self.promising})")
             others = kept
         equals = SymbolRefAttr(graph.graph_name)
         attributes: dict[str, Attribute] = {
