@@ -9,6 +9,7 @@ process serves many candidates, because it takes 1-2 s to import TileLang.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import tempfile
@@ -25,6 +26,15 @@ from cleave.lowering.worker import Worker, WorkerLostError
 DEFAULT_SECONDS = 120.0
 DEFAULT_MEMORY_BYTES = 8 * 2**30
 
+LEAST_PATIENCE = 20.0
+"""Seconds that a kernel may take whatever the others take. Most take 3-8 s on one core,
+the first of a process 5 s more; what is unrolled over thousands of elements takes
+minutes in nvcc, and is never fast."""
+STRAGGLING = 3.0
+"""How many times as long as the slowest that is built a kernel may take."""
+BEST_PATIENCE = 2.0
+"""How much longer that is for the best by the model."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompileJob:
@@ -34,6 +44,10 @@ class CompileJob:
     module: Path
     arch: str
     folder: Path
+    kernels: int = 1
+    """How many it has, each of which takes its time."""
+    is_best: bool = False
+    """Whether the model takes it for the fastest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +73,9 @@ def compile_all(
     """
     Build all jobs, `workers` at a time (one a core), with outcomes in the jobs' order.
 
-    `seconds` is a job's wall-clock limit, `memory_bytes` what its process, and each
-    that this starts, may allocate. `done` is called with each outcome as it comes, from
+    `seconds` is a job's wall-clock limit, less once others are built (see
+    `Patience`); `memory_bytes` what its process, and each that this
+    starts, may allocate. `done` is called with each outcome as it comes, from
     the calling thread. Jobs that are not built at `deadline`, a `time.monotonic()`,
     come out without a build, and so do those with a kernel that is in `refused`, to
     which those that TileLang refuses are added. However this ends, Ctrl-C included, no
@@ -88,9 +103,10 @@ def compile_all(
 
     # What a process that is killed leaves there goes as well.
     scratch = tempfile.TemporaryDirectory(prefix="cleave-", ignore_cleanup_errors=True)
+    patience = Patience()
     count = min(workers or os.cpu_count() or 1, len(listed))
     processes = [
-        _CompileProcess(seconds, memory_bytes, deadline, scratch.name)
+        _CompileProcess(seconds, memory_bytes, deadline, scratch.name, patience)
         for _ in range(count)
     ]
     threads = [threading.Thread(target=serve, args=(p,)) for p in processes]
@@ -113,12 +129,36 @@ def compile_all(
     return [outcomes[index] for index in range(len(listed))]
 
 
+class Patience:
+    """How long jobs may take once others are built, by the time that those took."""
+
+    def __init__(self) -> None:
+        self.slowest = 0.0
+        """Seconds for each kernel of the slowest that is built."""
+
+    def built(self, job: CompileJob, seconds: float) -> None:
+        self.slowest = max(self.slowest, seconds / job.kernels)
+
+    def seconds(self, job: CompileJob) -> float:
+        """What a job may take by now; without an end as long as none is built."""
+        if not self.slowest:
+            return math.inf
+        kernel = max(LEAST_PATIENCE, STRAGGLING * self.slowest)
+        return job.kernels * kernel * (BEST_PATIENCE if job.is_best else 1.0)
+
+
 class _CompileProcess:
     """A process that builds one job after another."""
 
     def __init__(
-        self, seconds: float, memory_bytes: int, deadline: float | None, scratch: str
+        self,
+        seconds: float,
+        memory_bytes: int,
+        deadline: float | None,
+        scratch: str,
+        patience: Patience,
     ) -> None:
+        self._patience = patience
         self._seconds = seconds
         self._deadline = deadline
         self._memory_bytes = memory_bytes
@@ -141,7 +181,10 @@ class _CompileProcess:
             built = load_built(job.folder) if reason is None else None
         except (BuiltPlanError, OSError) as error:
             reason = str(error)
-        return CompileOutcome(job, built, reason, time.monotonic() - start)
+        seconds = time.monotonic() - start
+        if built is not None:
+            self._patience.built(job, seconds)
+        return CompileOutcome(job, built, reason, seconds)
 
     def _ask(self, job: CompileJob) -> str | None:
         seconds = self._seconds
@@ -156,6 +199,11 @@ class _CompileProcess:
             "memory_bytes": self._memory_bytes,
         }
         try:
-            return self.worker.ask(request, seconds, "compilation")["error"]
+            return self.worker.ask(
+                request, seconds, "compilation", lambda: self._patience.seconds(job)
+            )["error"]
         except WorkerLostError as error:
-            return str(error)
+            if self._patience.seconds(job) >= seconds:
+                return str(error)
+            slowest = f"{self._patience.slowest:.2g} s a kernel"
+            return f"{error}, and others no more than {slowest}"

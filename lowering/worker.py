@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -28,6 +28,8 @@ import cleave
 NOTE = "note"
 """The only entry of a line that is no answer."""
 MOST_BYTES_AT_ONCE = 1 << 16
+LOOK_SECONDS = 0.5
+"""How often a time limit is looked at that may change."""
 
 
 class WorkerLostError(Exception):
@@ -97,11 +99,16 @@ class Worker:
                         stream.close()
 
     def ask(
-        self, request: Mapping[str, Any], seconds: float, what: str
+        self,
+        request: Mapping[str, Any],
+        seconds: float,
+        what: str,
+        patience: Callable[[], float] | None = None,
     ) -> dict[str, Any]:
         """
         The answer to a request, which takes no longer than this, or between notes.
-        `what` is what messages call it.
+        `what` is what messages call it. `patience` gives seconds that may become fewer
+        while the request runs.
 
         Raises WorkerLostError, and then there is no process any more.
         """
@@ -115,27 +122,37 @@ class Worker:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         note: str | None = None
-        while line := self._line(process, time.monotonic() + seconds):
+
+        def limit() -> float:
+            return seconds if patience is None else min(seconds, patience())
+
+        while line := self._line(process, limit):
             answer: dict[str, Any] = json.loads(line)
             if NOTE not in answer:
                 return answer
             note = answer[NOTE]
         if self._stopped:
             raise WorkerLostError("stopped", note)
-        reason = f"{what} took more than {seconds:.4g} s"
+        reason = f"{what} took more than {limit():.4g} s"
         if line is not None:
             reason = f"{what} died ({self._how_it_died(process)})"
         self.end()
         raise WorkerLostError(reason, note)
 
-    def _line(self, process: subprocess.Popen[bytes], deadline: float) -> bytes | None:
+    def _line(
+        self, process: subprocess.Popen[bytes], limit: Callable[[], float]
+    ) -> bytes | None:
         """The next line of output; empty at its end, None if time ran out."""
         assert process.stdout is not None
+        begin = time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._unread:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    return None
+                rest = begin + limit() - time.monotonic()
+                if not selector.select(min(max(0.0, rest), LOOK_SECONDS)):
+                    if rest <= LOOK_SECONDS:
+                        return None
+                    continue
                 read = os.read(process.stdout.fileno(), MOST_BYTES_AT_ONCE)
                 if not read:
                     return b""

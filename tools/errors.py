@@ -9,6 +9,7 @@ A message begins like a compiler's, so that editors can follow it to its source:
 """
 
 import difflib
+import gc
 import os
 import signal
 import sys
@@ -99,21 +100,38 @@ class Terminated(BaseException):
 
 
 @contextmanager
-def _terminable() -> Generator[None]:
-    """Raise Terminated at the first SIGTERM. Only a main thread can do so."""
+def _interruptible() -> Generator[None]:
+    """
+    Raise Terminated at the first SIGTERM, and KeyboardInterrupt as usual. Only a main
+    thread can do so.
+
+    A search leaves up to a million objects of garbage, through which Python goes again
+    when collection is switched on, and when it exits: that took longer than a search.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def terminate(number: int, _: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)  # `timeout` sends it twice
+        gc.freeze()
         raise Terminated
 
+    def interrupt(_: int, __: object) -> NoReturn:
+        gc.freeze()
+        raise KeyboardInterrupt
+
     before = signal.signal(signal.SIGTERM, terminate)
+    # Ctrl-C is left alone where it is ignored, as behind nohup.
+    takes_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if takes_interrupts:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        if takes_interrupts:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def guarded(command: Callable[[], int], *, debug: bool) -> int:
@@ -124,7 +142,7 @@ def guarded(command: Callable[[], int], *, debug: bool) -> int:
     A reader that leaves early (`cleave-opt x.mlir | head`) ends the command in silence.
     """
     try:
-        with _terminable():
+        with _interruptible():
             status = command()
             sys.stdout.flush()
             return status

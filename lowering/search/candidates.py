@@ -15,7 +15,7 @@ from cleave.dialects.itgraph.plan import PlanOp
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.search.effort import Ablation, Effort
-from cleave.lowering.search.equal_graphs import EqualGraphs, search_deadline
+from cleave.lowering.search.equal_graphs import EqualGraphs, SearchTime
 from cleave.lowering.search.parts import could_run_in_parts
 from cleave.lowering.search.unfused import (
     Schedule,
@@ -118,18 +118,18 @@ def find_candidates(
 ) -> Candidates:
     """
     The plans to build for a symbolic graph whose sizes are bound. `deadline` is a
-    `time.monotonic()` by which the best of them is to be built; see `search_deadline`.
+    `time.monotonic()` by which the best of them is to be built; see `SearchTime`.
 
     Raises CompilationError if the graph is refused, NoScheduleError if it has no legal
     schedule.
     """
     search = Search(hardware, iterate=ablation.iterate, layouts=ablation.layouts)
     found = Candidates()
-    latest = search_deadline(effort, deadline)
-    equal = EqualGraphs(graph, effort, hardware, latest)
+    time = SearchTime(effort.search_seconds, deadline)
+    equal = EqualGraphs(graph, effort, hardware, time)
     candidates, selection = _selected(equal, ablation, search, progress)
     if effort.split == "none" and could_run_in_parts(selection, search):
-        equal = EqualGraphs(graph, replace(effort, split="inputs"), hardware, latest)
+        equal = EqualGraphs(graph, replace(effort, split="inputs"), hardware, time)
         candidates, selection = _selected(equal, ablation, search, progress)
     found.notes, found.stages = equal.notes, equal.stages
     found.graphs = len(

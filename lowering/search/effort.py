@@ -22,7 +22,7 @@ class Effort:
     plans: int
     """Plans that are built, checked and measured."""
     search_seconds: float
-    """Wall time after which no more graphs are found or scheduled."""
+    """Of a core, after which no more graphs are found or scheduled."""
     repeats: int
     """Samples of each plan's time."""
 

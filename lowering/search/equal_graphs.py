@@ -30,6 +30,9 @@ from cleave.passes.stabilize_exp import StabilizeExpPass
 from cleave.passes.superoptimize.superoptimize import SuperoptimizePass
 from cleave.passes.symbolize import SymbolizePass
 
+MOST_VALUES = 5_000
+"""Distinct tensors of which graphs are made. LayerNorm+MatMul with splits has 1,000; a
+search that has more only ends at a limit, and 20,000 take 10 s."""
 MOST_GRAPHS = 8_000
 """Equal graphs of which the most promising are taken; each takes 0.3 ms to find."""
 ALGEBRA_SHARE = 0.5
@@ -40,16 +43,33 @@ PARTS_PER_MULTIPROCESSOR = 4
 """More parts than fill the GPU are never faster; some share a multiprocessor."""
 
 
+class SearchTime:
+    """
+    How long a search that begins now may take: the seconds of its effort, counted as
+    this thread's on a core, so that a machine that is busy finds the same, and half of
+    the time until `deadline`, a `time.monotonic()`, for plans have to be built as well.
+    """
+
+    def __init__(self, seconds: float, deadline: float | None) -> None:
+        self._end = time.thread_time() + seconds
+        now = time.monotonic()
+        self._latest = math.inf if deadline is None else (now + deadline) / 2
+
+    @property
+    def rest(self) -> float:
+        """Seconds that are left; none if not above 0."""
+        return min(self._end - time.thread_time(), self._latest - time.monotonic())
+
+
 @dataclass
 class EqualGraphs:
-    """The graphs that compute the same as one, found until `deadline`."""
+    """The graphs that compute the same as one, found while there is time."""
 
     graph: GraphOp
     """Symbolic, with sizes bound."""
     effort: Effort
     hardware: Hardware
-    deadline: float
-    """A `time.monotonic()`."""
+    time: SearchTime
     notes: list[str] = field(default_factory=list[str])
     """Limits that were hit, and graphs that were left out."""
     stages: dict[str, str] = field(default_factory=dict[str, str])
@@ -64,12 +84,12 @@ class EqualGraphs:
 
     def find(self) -> None:
         """Search for equal graphs."""
-        seconds = max(0.0, self.deadline - time.monotonic()) * ALGEBRA_SHARE
         superoptimize = SuperoptimizePass(
             split=self.effort.split,
+            values=MOST_VALUES,
             graphs=MOST_GRAPHS,
             promising=self.effort.graphs,
-            seconds=seconds,
+            seconds=max(0.0, self.time.rest) * ALGEBRA_SHARE,
         )
         try:
             with collected_warnings() as warnings:
@@ -108,7 +128,7 @@ class EqualGraphs:
         originals = have_candidates(graphs)
         waiting = sequences_of(g for g in graphs if g.graph_name not in originals)
         for number, sequence in enumerate(waiting):
-            if number and time.monotonic() > self.deadline:
+            if number and self.time.rest <= 0:
                 left = counted(len(waiting) - number, "graph")
                 self.notes.append(
                     f"out of time: {left} of the {len(waiting)} that are equal are not "
@@ -140,13 +160,3 @@ class EqualGraphs:
             name = self.graph.graph_name
             raise CompilationError(f"@{name}: {running}: {error}") from error
         return module
-
-
-def search_deadline(effort: Effort, deadline: float | None) -> float:
-    """
-    When a search that begins now ends, as a `time.monotonic()`: after its time, or half
-    of that until `deadline`, for plans have to be built as well.
-    """
-    now = time.monotonic()
-    rest = math.inf if deadline is None else max(0.0, deadline - now) / 2
-    return now + min(effort.search_seconds, rest)

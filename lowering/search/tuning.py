@@ -41,6 +41,8 @@ from cleave.lowering.search.unfused import NO_UNFUSED
 JOB_SECONDS = 120.0
 LATER_ROUNDS = 4
 """Of as many plans as there were at first, if none of those works."""
+LATER_SECONDS = 15.0
+"""After which no more of them are built, if a plan that calls a library works."""
 BUILD_BYTES = 64 * 2**20
 """Of a disk, which nvcc's files of one kernel may take up to."""
 
@@ -96,7 +98,7 @@ def tune(
     Args:
         folder: where each is built, in a folder by its number.
         later: the next best, tried round by round until a plan that calls no library
-            is right, `LATER_ROUNDS` at most.
+            is right, `LATER_ROUNDS` at most, or for `LATER_SECONDS` if one is that does.
         unfused: tried one by one on a device if `candidates` has unfused plans, of
             which none is right.
         last: tried one by one if nothing is right, also after the deadline.
@@ -110,15 +112,18 @@ def tune(
     trying = _Trying(graph, hardware, folder, device, deadline, progress, tuning)
     right = trying.right_of(first)
     following = iter(later)
+    if right:
+        trying.end_by(time.monotonic() + LATER_SECONDS)
     for _ in range(LATER_ROUNDS):
         if any(not trial.candidate.calls_library for trial in right):
             break
-        if deadline is not None and time.monotonic() > deadline:
+        if trying.is_late:
             break
         if not (more := trying.added(islice(following, len(candidates)))):
             break
-        right += trying.right_of(more)
-    if any(each.is_unfused for each in candidates):
+        right += trying.right_of(more, is_needed=not right)
+    is_in_time = deadline is None or time.monotonic() < deadline
+    if is_in_time and any(each.is_unfused for each in candidates):
         right += trying.unfused_of(right, unfused)
     right = trying.measured(right, repeats)
     for plan in last:
@@ -166,8 +171,21 @@ class _Trying:
         self.tuning.trials += trials
         return trials
 
-    def right_of(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Those that build and are right; without a device, up to the first to take."""
+    @property
+    def is_late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def end_by(self, deadline: float) -> None:
+        """Have no deadline later than this."""
+        self.deadline = min(deadline, self.deadline or deadline)
+
+    def right_of(
+        self, trials: Sequence[Trial], *, is_needed: bool = True
+    ) -> list[Trial]:
+        """
+        Those that build and are right; without a device, up to the first to take. If
+        they are needed, one is built whatever the deadline.
+        """
         with timed(self.tuning.seconds, "build"):
             _build(
                 trials,
@@ -176,6 +194,7 @@ class _Trying:
                 self.deadline,
                 self.refused,
                 self.progress,
+                is_needed=is_needed,
             )
         with timed(self.tuning.seconds, "check"):
             self._prepare()
@@ -262,14 +281,26 @@ def _build(
     deadline: float | None,
     refused: RefusedKernels,
     progress: Step,
+    *,
+    is_needed: bool,
 ) -> None:
     jobs: list[CompileJob] = []
+    best_ms = min(trial.candidate.predicted_ms for trial in trials)
     for trial in trials:
         place = folder / str(trial.number)
         place.mkdir(parents=True)
         module = place / MODULE
         module.write_text(trial.candidate.source, encoding="utf-8")
-        jobs.append(CompileJob(str(trial.number), module, hardware.arch, place))
+        jobs.append(
+            CompileJob(
+                str(trial.number),
+                module,
+                hardware.arch,
+                place,
+                kernels=max(1, len(trial.candidate.schedules)),
+                is_best=trial.candidate.predicted_ms == best_ms,
+            )
+        )
     finished = 0
 
     def done(outcome: CompileOutcome) -> None:
@@ -277,14 +308,15 @@ def _build(
         finished += 1
         progress(f"build: {finished} of {len(jobs)}, best by the model {best}")
 
-    best = duration(min(trial.candidate.predicted_ms for trial in trials))
+    best = duration(best_ms)
     progress(f"build: 0 of {len(jobs)}")
     outcomes = compile_all(
         jobs, seconds=JOB_SECONDS, done=done, deadline=deadline, refused=refused
     )
     if not all(outcome.built for outcome in outcomes):
         _require_space(folder)
-    if deadline is not None and not any(outcome.built for outcome in outcomes):
+    is_late = deadline is not None and not any(each.built for each in outcomes)
+    if is_late and is_needed:
         progress("build: the best plan by the model, for no time was left")
         outcomes[:1] = compile_all(jobs[:1], seconds=JOB_SECONDS)
     for trial, outcome in zip(trials, outcomes, strict=True):
