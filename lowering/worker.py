@@ -29,7 +29,7 @@ NOTE = "note"
 """The only entry of a line that is no answer."""
 MOST_BYTES_AT_ONCE = 1 << 16
 LOOK_SECONDS = 0.5
-"""How often a time limit is looked at that may change."""
+"""How often it is looked at how long a process has had a core."""
 
 
 class WorkerLostError(Exception):
@@ -107,8 +107,8 @@ class Worker:
     ) -> dict[str, Any]:
         """
         The answer to a request, which takes no longer than this, or between notes.
-        `what` is what messages call it. `patience` gives seconds that may become fewer
-        while the request runs.
+        `what` is what messages call it. `patience` gives the seconds of a core that the
+        process may take for it, which may become fewer while it works.
 
         Raises WorkerLostError, and then there is no process any more.
         """
@@ -122,35 +122,57 @@ class Worker:
             process.stdin.write(json.dumps(request).encode() + b"\n")
             process.stdin.flush()
         note: str | None = None
+        before = 0.0 if patience is None else self.core_seconds()
 
-        def limit() -> float:
-            return seconds if patience is None else min(seconds, patience())
+        def is_over() -> bool:
+            return patience is not None and self.core_seconds() - before > patience()
 
-        while line := self._line(process, limit):
+        while line := self._line(process, time.monotonic() + seconds, is_over):
             answer: dict[str, Any] = json.loads(line)
             if NOTE not in answer:
                 return answer
             note = answer[NOTE]
         if self._stopped:
             raise WorkerLostError("stopped", note)
-        reason = f"{what} took more than {limit():.4g} s"
+        reason = f"{what} took more than {seconds:.4g} s"
+        if patience is not None and is_over():
+            reason = f"{what} took more than {patience():.4g} s of a core"
         if line is not None:
             reason = f"{what} died ({self._how_it_died(process)})"
         self.end()
         raise WorkerLostError(reason, note)
 
+    def core_seconds(self) -> float:
+        """
+        How long the process, and what it has started, have had a core; 0 where the
+        system does not tell.
+        """
+        process, ticks = self._process, 0
+        if process is None:
+            return 0.0
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                _, _, fields = path.read_text(encoding="utf-8").rpartition(")")
+                _, _, _, session, *rest = fields.split()
+                if int(session) == process.pid:
+                    # Its own time, and that of its children that have ended.
+                    ticks += sum(map(int, rest[7:11]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def _line(
-        self, process: subprocess.Popen[bytes], limit: Callable[[], float]
+        self,
+        process: subprocess.Popen[bytes],
+        deadline: float,
+        is_over: Callable[[], bool],
     ) -> bytes | None:
         """The next line of output; empty at its end, None if time ran out."""
         assert process.stdout is not None
-        begin = time.monotonic()
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._unread:
-                rest = begin + limit() - time.monotonic()
+                rest = deadline - time.monotonic()
                 if not selector.select(min(max(0.0, rest), LOOK_SECONDS)):
-                    if rest <= LOOK_SECONDS:
+                    if rest <= LOOK_SECONDS or is_over():
                         return None
                     continue
                 read = os.read(process.stdout.fileno(), MOST_BYTES_AT_ONCE)

@@ -128,7 +128,8 @@ def find_candidates(
     time = SearchTime(effort.search_seconds, deadline)
     equal = EqualGraphs(graph, effort, hardware, time)
     candidates, selection = _selected(equal, ablation, search, progress)
-    if effort.split == "none" and could_run_in_parts(selection, search):
+    has_time = effort.split == "none" and time.rest > 0
+    if has_time and could_run_in_parts(selection, search):
         equal = EqualGraphs(graph, replace(effort, split="inputs"), hardware, time)
         candidates, selection = _selected(equal, ablation, search, progress)
     found.notes, found.stages = equal.notes, equal.stages

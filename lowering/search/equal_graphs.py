@@ -129,10 +129,10 @@ class EqualGraphs:
         waiting = sequences_of(g for g in graphs if g.graph_name not in originals)
         for number, sequence in enumerate(waiting):
             if number and self.time.rest <= 0:
-                left = counted(len(waiting) - number, "graph")
+                left = len(waiting) - number
                 self.notes.append(
-                    f"out of time: {left} of the {len(waiting)} that are equal are not "
-                    "scheduled"
+                    f"out of time: {left} of {counted(len(waiting), 'equal graph')} "
+                    "left unscheduled"
                 )
                 return
             yield self._cut(sequence)

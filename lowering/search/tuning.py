@@ -98,7 +98,7 @@ def tune(
     Args:
         folder: where each is built, in a folder by its number.
         later: the next best, tried round by round until a plan that calls no library
-            is right, `LATER_ROUNDS` at most, or for `LATER_SECONDS` if one is that does.
+            is right, `LATER_ROUNDS` at most, or `LATER_SECONDS` if one is that does.
         unfused: tried one by one on a device if `candidates` has unfused plans, of
             which none is right.
         last: tried one by one if nothing is right, also after the deadline.

@@ -1,15 +1,21 @@
 """`cleave` and `cleave doctor`."""
 
 import dataclasses
+import gc
 import json
+import os
+import signal
 import sys
+import time
 import tomllib
+import weakref
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from cleave.tools import COMMANDS, doctor, main, survey
+from cleave.tools.errors import guarded
 from cleave.tools.survey import Gpu, Nvcc, Package, Survey
 
 H200 = Gpu("NVIDIA H200", (9, 0), 139.8, usable=True)
@@ -207,3 +213,38 @@ def test_command_modules_have_what_the_table_promises() -> None:
         command = import_module(module)
         assert callable(command.add_arguments)
         assert callable(command.run)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_an_interrupted_command_leaves_its_garbage(
+    number: signal.Signals, status: int
+) -> None:
+    """To go through what a search has left took longer than the search."""
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.own = self
+
+    gone: list[weakref.ref[Cycle]] = []
+
+    def command() -> int:
+        gone.append(weakref.ref(Cycle()))
+        os.kill(os.getpid(), number)
+        time.sleep(5)
+        return 0
+
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    gc.disable()
+    try:
+        assert guarded(command, debug=False) == status
+        gc.collect()
+        assert gone[0]() is not None
+    finally:
+        gc.unfreeze()
+        gc.enable()
+    gc.collect()
+    assert gone[0]() is None
+    after = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    assert after == handlers

@@ -8,14 +8,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cleave.lowering import compile_workers
 from cleave.lowering.compile_workers import CompileJob, CompileOutcome, compile_all
 from cleave.lowering.refused_kernels import RefusedKernels
 from cleave.lowering.toolchain import find_nvcc
+from cleave.lowering.worker import Worker
 
 GENERATED = Path(__file__).parents[1] / "generated"
 
@@ -86,6 +90,36 @@ def test_a_folder_of_tilelang_that_is_stated_stays(
     monkeypatch.setenv("TILELANG_CACHE_DIR", "/stated")
     (stated,) = compile_all([job(tmp_path, "stated", body)])
     assert reason(stated).endswith("ValueError: /stated")
+
+
+def test_who_takes_far_longer_than_others_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one is built: after 120 s where none is."""
+    ask, built = Worker.ask, SimpleNamespace(kernels=())
+
+    def load_built(folder: Path) -> Any:
+        return built
+
+    def build(self: Worker, request: Any, *limits: Any) -> dict[str, Any]:
+        answer = ask(self, request, *limits)
+        return {"error": None} if "builds.py" in str(answer["error"]) else answer
+
+    monkeypatch.setattr(Worker, "ask", build)
+    monkeypatch.setattr(compile_workers, "load_built", load_built)
+    monkeypatch.setattr(compile_workers, "LEAST_PATIENCE", 1.0)
+    # Also what it has started: as nvcc does, with a process of its own.
+    hangs = "import subprocess; subprocess.run(['sh', '-c', 'while :; do :; done'])"
+    jobs = [
+        job(tmp_path, "builds", "raise ValueError"),
+        job(tmp_path, "hangs", hangs),
+        replace(job(tmp_path, "best", hangs), is_best=True),
+    ]
+    outcomes = compile_all(jobs, workers=3, seconds=60)
+    assert outcomes[0].built is built
+    hung, best = map(reason, outcomes[1:])
+    assert hung == "compilation took more than 1 s of a core"
+    assert best == "compilation took more than 2 s of a core"
 
 
 def test_nothing_is_left_running(tmp_path: Path) -> None:

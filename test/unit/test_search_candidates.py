@@ -1,6 +1,8 @@
 """Searches of graphs whose dims are no multiples of anything."""
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from cleave.lowering.hardware import load_hardware
 from cleave.lowering.search.candidates import find_candidates
 from cleave.lowering.search.compiling import symbolized
 from cleave.lowering.search.effort import EFFORTS, Ablation
+from cleave.lowering.search.equal_graphs import EqualGraphs, SearchTime
 
 H200 = load_hardware("h200")
 ROOT = Path(__file__).parents[2]
@@ -83,3 +86,49 @@ def test_quick_splits_what_leaves_the_gpu_idle(
     )
     assert (len(found.plans[0].schedules) == 2) == is_split
     assert steps.count("schedule") == 1 + is_split
+
+
+def test_a_search_keeps_the_promising_graphs_and_says_so(
+    example_graph: Callable[..., GraphOp],
+) -> None:
+    """Scales that may stand in several places make 24 graphs of QK-norm."""
+    graph = symbolized(example_graph("attention_qk_norm", H=2, M=128, L=128, D=64))
+    effort = replace(EFFORTS["quick"], graphs=2, cuts=0)
+    found = find_candidates(graph, effort, H200, Ablation(), False, lambda _: None)
+    # The graph itself and two equal ones, each whole and with a kernel a group.
+    assert found.graphs == 6
+    (note,) = found.notes
+    assert "the 2 graphs of least work of every kind, and leaves out 21 " in note
+
+
+@pytest.mark.parametrize("bound", ["effort", "deadline"])
+def test_a_search_without_time_has_plans_of_the_graph_itself(
+    example_graph: Callable[..., GraphOp], bound: str
+) -> None:
+    graph = symbolized(example_graph("mha", H=2, M=128, L=128, D=64))
+    effort, deadline = EFFORTS["quick"], time.monotonic()
+    if bound == "effort":
+        effort, deadline = replace(effort, search_seconds=0.0), None
+    found = find_candidates(
+        graph, effort, H200, Ablation(), False, lambda _: None, deadline=deadline
+    )
+    assert any(plan.is_unfused for plan in found.plans)
+    itself = find_candidates(
+        graph, effort, H200, Ablation(superoptimize=False), False, lambda _: None
+    )
+    assert found.graphs == itself.graphs
+    (note,) = found.notes
+    assert note.startswith("superoptimize: graph @mha: stopped by seconds=0; keeps ")
+
+
+def test_graphs_that_there_is_no_time_for_are_counted(
+    example_graph: Callable[..., GraphOp],
+) -> None:
+    graph = symbolized(example_graph("mha", H=2, M=128, L=128, D=64))
+    equal = EqualGraphs(graph, EFFORTS["quick"], H200, SearchTime(60.0, None))
+    equal.find()
+    equal.test()
+    equal.time = SearchTime(0.0, None)
+    (whole,) = equal.divided()
+    assert whole[0].graph_name == "mha_1"
+    assert equal.notes == ["out of time: 1 of 2 equal graphs left unscheduled"]

@@ -371,3 +371,18 @@ def test_a_variance_in_one_pass_loses_results() -> None:
     assert loss.endswith(", and in 1 more case")
     assert gate.reason([parse_graph(one_pass.encode(), "text")]) is None
     assert GraphGate(parse_graph(two_passes.encode(), "text")).loss() is None
+
+
+def test_more_rounds_end_if_a_library_works(
+    tune_plans: Tune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not where nothing works at all."""
+    monkeypatch.setattr(tuning, "LATER_SECONDS", 0.0)
+    spills = ["it spills"]
+    found = tune_plans(
+        [[], spills, [], []], [check()] * 4, [1.0] * 4, library=0, first=2
+    )
+    assert [trial.reason for trial in found.trials] == [None, "it spills"]
+    builds: list[list[str] | str] = [NO_LAYOUT, NO_LAYOUT, [], []]
+    found = tune_plans(builds, [check()] * 4, [1.0] * 4, library=0, first=2)
+    assert found.chosen.number == 2

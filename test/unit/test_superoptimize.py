@@ -1,7 +1,7 @@
 """What the superoptimizer finds for the examples, and that all of it is right."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,10 @@ from cleave.passes.superoptimize import limits
 from cleave.passes.superoptimize.equivalence import Reference
 from cleave.passes.superoptimize.exporting import Exporter
 from cleave.passes.superoptimize.expressions import Expressions
+from cleave.passes.superoptimize.extraction import Extraction
+from cleave.passes.superoptimize.graph import SearchGraph
 from cleave.passes.superoptimize.importing import import_graph
+from cleave.passes.superoptimize.promising import Extents, kind, work
 from cleave.passes.superoptimize.superoptimize import (
     EQUALS,
     SEARCH,
@@ -207,6 +210,59 @@ def test_a_limit_is_named_and_keeps_what_there_is(
     assert all(reference.equals(c, sizes_of(c)) for c in candidates)
 
 
+def test_the_most_promising_of_every_kind_are_kept(
+    superoptimized: Load, capsys: pytest.CaptureFixture[str]
+):
+    """By what matmuls take from memory, graphs of QK-norm are of four kinds."""
+    original, *every = superoptimized("attention_qk_norm")
+    _, *kept = superoptimized("attention_qk_norm", promising=8)
+    assert (len(every), len(kept)) == (24, 9)
+    assert (
+        "keeps the 8 graphs of least work of every kind, and leaves out 15 equal "
+        in (capsys.readouterr().err)
+    )
+    imported = import_graph(original)
+    extents = Extents(imported, {"H": 32, "M": 4096, "L": 4096, "D": 128})
+    least: dict[object, int] = {}
+    for graph in (import_graph(each).graph for each in every):
+        known = least.setdefault(kind(graph), work(graph, extents))
+        least[kind(graph)] = min(known, work(graph, extents))
+    found: dict[object, int] = {}
+    for graph in (import_graph(each).graph for each in kept[1:]):
+        known = found.setdefault(kind(graph), work(graph, extents))
+        assert known <= work(graph, extents)
+    assert len(least) == 4
+    assert found == least
+
+
+def test_graphs_that_distributing_finds_again_are_read_off_once(
+    parse_ir: Callable[[str], ModuleOp], monkeypatch: pytest.MonkeyPatch
+):
+    """Here, a sum with a number in it has no products to distribute."""
+    read_off, graphs = 0, Extraction.graphs
+
+    def counted(self: Extraction, largest: int) -> Iterator[SearchGraph]:
+        nonlocal read_off
+        read_off += 1
+        return graphs(self, largest)
+
+    monkeypatch.setattr(Extraction, "graphs", counted)
+    module = parse_ir("""
+        algebra.graph @norm [M, K] (%x: !algebra.tensor<[M, K], f16>)
+            -> (!algebra.tensor<[M, K], f32>) {
+          %eps = algebra.constant 0.001 : !algebra.tensor<[], f32>
+          %xx = algebra.square %x
+          %sum = algebra.reduce_sum %xx dim 1
+          %more = algebra.add %sum, %eps
+          %root = algebra.rsqrt %more
+          %o = algebra.mul %x, %root
+          algebra.return %o
+        }""")
+    SuperoptimizePass().apply(Context(), module)
+    assert 'sums = "distributed"' in str(module)
+    assert read_off == 1
+
+
 def test_sums_stay_opaque_where_distributing_does_not_end(
     superoptimized: Load, capsys: pytest.CaptureFixture[str]
 ):
@@ -285,7 +341,7 @@ def test_writing_graphs_down_keeps_to_the_time_as_well(
         return export(self, *args)
 
     # A clock that stands still but for writing.
-    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(limits, "time", SimpleNamespace(thread_time=lambda: now))
     monkeypatch.setattr(Exporter, "export", slowly)
     original, *candidates = superoptimized("mla_decode", split="inputs", seconds=0.5)
     # The first is a copy of the original, and one is still begun at 0.4 seconds.
