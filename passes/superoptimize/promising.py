@@ -42,10 +42,11 @@ def promising(
     All graphs as they are, or, if there are more, the `count` most promising in the
     order of promise. `sizes` is what is known of the symbols of the original.
 
-    Graphs are of one kind if they split the same dims and their matmuls read the same
-    operands from memory, which decides what kernels they can be: the key cannot tell
-    what that is worth, but it tells graphs of one kind apart by what they compute. So
-    the best of every kind come first, then the second best, and so on.
+    Graphs are of one kind if they split the same dims, their matmuls read the same
+    operands from memory, and as many whole tensors have several uses, so that they are
+    kept or computed again. That decides what kernels they can be: the key cannot tell
+    what it is worth, but it tells graphs of one kind apart by what they compute. So the
+    best of every kind come first, then the second best, and so on.
     """
     if len(graphs) <= count:
         return list(graphs)
@@ -77,17 +78,25 @@ def work(graph: SearchGraph, extents: Mapping[Dim, int]) -> int:
 
 
 def kind(graph: SearchGraph) -> Kind:
-    """Equal for graphs that split the same and read the same operands of matmuls."""
+    """What makes graphs of several kinds; see `promising`."""
     views = [step for leaf in graph.leaves for step, _ in leaf.views]
     splits = [dict(step.params)["count"] for step in views if step.operator is Split]
     leaves = len(graph.leaves)
     read: Counter[object] = Counter()
+    uses: Counter[int] = Counter()
     for node in graph.nodes:
+        sources = [_source(graph, value) for value in node.operands]
+        if not node.step.operator.IS_VIEW:
+            uses.update(set(sources))
         if node.step.operator.ON_TENSOR_CORES:
             shapes = (*node.shapes, node.shape)
-            sources = [_source(graph, v) for v in node.operands]
-            read[shapes, tuple(v < leaves for v in sources)] += 1
-    return (frozenset(splits), frozenset(read.items()))
+            read[shapes, tuple(value < leaves for value in sources)] += 1
+    kept = Counter(
+        node.shape
+        for value, node in enumerate(graph.nodes, leaves)
+        if uses[value] > 1 and 1 not in node.shape
+    )
+    return (frozenset(splits), frozenset(read.items()), frozenset(kept.items()))
 
 
 def _source(graph: SearchGraph, value: int) -> int:
