@@ -92,7 +92,7 @@ def test_a_search_keeps_the_promising_graphs_and_says_so(
     example_graph: Callable[..., GraphOp],
 ) -> None:
     """Scales that may stand in several places make 24 graphs of QK-norm."""
-    graph = symbolized(example_graph("attention_qk_norm", H=2, M=128, L=128, D=64))
+    graph = symbolized(example_graph("attention_qk_norm", H=128, M=128, L=128, D=64))
     effort = replace(EFFORTS["quick"], graphs=2, cuts=0)
     found = find_candidates(graph, effort, H200, Ablation(), False, lambda _: None)
     # The graph itself and two equal ones, each whole and with a kernel a group.
