@@ -6,10 +6,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
+def several(ratio: float) -> str:
+    """How often, in two digits or more: `0.24`, `3.9`, `24`, `1,705`."""
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+
+
 def duration(milliseconds: float) -> str:
     """A time in four digits: `468.0 us`, `1.316 ms`, `0 us`."""
     if not milliseconds:
         return "0 us"
+    if milliseconds < 1e-6:
+        return "less than 1 ns"
     seconds = milliseconds * 1e-3
     for unit, scale in (("ns", 1e9), ("us", 1e6), ("ms", 1e3)):
         text = f"{seconds * scale:#.4g}"

@@ -2,12 +2,14 @@
 One compiling process: it builds the generated modules that it is asked for.
 
 A request has `module`, `arch`, `folder` and `memory_bytes`; the answer has `error`,
-None if the build is in the folder.
+None if the build is in the folder, and `is_lost`, whether that is for want of memory or
+disk, or of a tool that died, so that it may not happen again.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +22,32 @@ def main() -> int:
     def answer(request: dict[str, Any], note: Note) -> dict[str, Any]:
         limit_memory(request["memory_bytes"])
         module, folder = Path(request["module"]), Path(request["folder"])
-        return {"error": build_module(module, request["arch"], folder)}
+        return build_module(module, request["arch"], folder)
 
     return serve(answer)
 
 
-def build_module(module: Path, arch: str, folder: Path) -> str | None:
-    """Build a generated module into a folder; why it failed, in one line, or None."""
+def build_module(module: Path, arch: str, folder: Path) -> dict[str, Any]:
+    """Build a generated module into a folder; the answer."""
     from cleave.lowering.cuda import LoweringError, build
     from cleave.lowering.generated import GeneratedModuleError, load_generated
-    from cleave.lowering.toolchain import ToolchainError
+    from cleave.lowering.toolchain import ToolchainError, ToolLostError
 
     try:
         build(load_generated(module), arch, folder)
     except MemoryError:
-        return "out of memory"
+        return {"error": "out of memory", "is_lost": True}
     except (GeneratedModuleError, LoweringError, ToolchainError, OSError) as error:
-        return " ".join(str(error).split())
-    return None
+        lost = (MemoryError, OSError, ToolLostError)
+        is_lost = any(isinstance(each, lost) for each in _with_causes(error))
+        return {"error": " ".join(str(error).split()), "is_lost": is_lost}
+    return {"error": None, "is_lost": False}
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def limit_memory(extra_bytes: int) -> None:

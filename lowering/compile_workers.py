@@ -52,12 +52,16 @@ class CompileJob:
 
 @dataclass(frozen=True, slots=True)
 class CompileOutcome:
-    """A job's built plan, or one line that says why there is none."""
+    """
+    A job's built plan, or one line that says why there is none. `is_lost` says that the
+    process died, or came to an end of its time or memory, which may not happen again.
+    """
 
     job: CompileJob
     built: BuiltPlan | None
     reason: str | None
     seconds: float
+    is_lost: bool = False
 
 
 def compile_all(
@@ -179,21 +183,23 @@ class _CompileProcess:
         """Have a job built. Whatever goes wrong is the outcome's reason."""
         start, before = time.monotonic(), self.worker.core_seconds()
         built: BuiltPlan | None = None
+        is_lost = False
         try:
-            reason = self._ask(job)
+            reason, is_lost = self._ask(job)
             built = load_built(job.folder) if reason is None else None
         except (BuiltPlanError, OSError) as error:
-            reason = str(error)
+            reason, is_lost = str(error), True
         if built is not None:
             self._patience.built(job, self.worker.core_seconds() - before)
-        return CompileOutcome(job, built, reason, time.monotonic() - start)
+        return CompileOutcome(job, built, reason, time.monotonic() - start, is_lost)
 
-    def _ask(self, job: CompileJob) -> str | None:
+    def _ask(self, job: CompileJob) -> tuple[str | None, bool]:
+        """Why a job is not built, or None, and whether it is lost."""
         seconds = self._seconds
         if self._deadline is not None:
             seconds = min(seconds, self._deadline - time.monotonic())
             if seconds <= 0:
-                return "no time was left to compile it"
+                return "no time was left to compile it", False
         request = {
             "module": str(job.module),
             "arch": job.arch,
@@ -201,8 +207,11 @@ class _CompileProcess:
             "memory_bytes": self._memory_bytes,
         }
         try:
-            return self.worker.ask(
+            answer = self.worker.ask(
                 request, seconds, "compilation", lambda: self._patience.seconds(job)
-            )["error"]
+            )
         except WorkerLostError as error:
-            return str(error)
+            # An end that the caller has set comes again.
+            is_over = self._deadline is not None and time.monotonic() >= self._deadline
+            return str(error), not is_over and not error.slow
+        return answer["error"], answer["is_lost"]

@@ -50,6 +50,7 @@ from cleave.lowering.kernel_report import (
     InstructionSource,
     KernelReport,
     count_instructions,
+    name_of,
     parse_ptxas,
     raised_registers,
     split_cuda,
@@ -213,7 +214,7 @@ def _reports(
     figures = parse_ptxas(log)
     return tuple(
         KernelReport(
-            name=name,
+            name=name_of(lowered.function, name, lowered.launches),
             arch=arch,
             threads=launch.threads,
             registers=figures[name].registers,

@@ -9,7 +9,7 @@ disassembler, shows which instruction families a kernel really uses.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -39,7 +39,8 @@ FAMILIES: Mapping[str, Mapping[InstructionSource, str]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
     """
-    One `__global__` function as compiled.
+    One `__global__` function as compiled; `name` is that of the function of the
+    generated module that makes it (TileLang calls most of them the same).
 
     `registers` is a thread's share at launch; consumers of a warp-specialized kernel
     raise theirs to `raised_registers`. `instructions` counts each family's instructions
@@ -138,6 +139,11 @@ class PtxasFigures:
     static_smem_bytes: int = 0
     serialized: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def name_of(function: str, symbol: str, symbols: Collection[str]) -> str:
+    """What a `__global__` function is called, one of these that a function makes."""
+    return function if len(symbols) == 1 else f"{function} ({symbol})"
 
 
 def parse_ptxas(log: str) -> dict[str, PtxasFigures]:

@@ -19,6 +19,14 @@ class ToolchainError(RuntimeError):
     """A tool that is missing, or that refused its input; the message is one line."""
 
 
+class ToolLostError(ToolchainError):
+    """A tool that was killed, crashed or had no memory, rather than refused."""
+
+
+LOST = re.compile(r"died due to signal|out of memory|bad_alloc", re.I)
+"""What nvcc says if it, or a part of it, came to no end."""
+
+
 def tilelang_is_installed() -> bool:
     """Whether there is TileLang, which is not imported: that takes 1-2 s."""
     return importlib.util.find_spec("tilelang") is not None
@@ -117,5 +125,7 @@ def _run(command: Sequence[str], failure: str) -> subprocess.CompletedProcess[st
         output = (done.stderr + done.stdout).splitlines()
         errors = [line for line in output if re.search(r"error|fatal", line, re.I)]
         reason = next(iter(errors or output), f"exit code {done.returncode}")
-        raise ToolchainError(f"{failure}: {reason.strip()}")
+        is_lost = done.returncode < 0 or any(map(LOST.search, output))
+        kind = ToolLostError if is_lost else ToolchainError
+        raise kind(f"{failure}: {reason.strip()}")
     return done

@@ -36,12 +36,16 @@ class WorkerLostError(Exception):
     """
     A request without an answer; the message says why, in a few words.
 
-    `note` is the last that the process gave while it worked on the request.
+    `note` is the last that the process gave while it worked on the request. What is
+    `slow` has had a core for too long, as it would again.
     """
 
-    def __init__(self, reason: str, note: str | None = None) -> None:
+    def __init__(
+        self, reason: str, note: str | None = None, *, slow: bool = False
+    ) -> None:
         super().__init__(reason)
         self.note = note
+        self.slow = slow
 
 
 class Worker:
@@ -134,13 +138,14 @@ class Worker:
             note = answer[NOTE]
         if self._stopped:
             raise WorkerLostError("stopped", note)
+        slow = False
         reason = f"{what} took more than {seconds:.4g} s"
-        if patience is not None and is_over():
-            reason = f"{what} took more than {patience():.4g} s of a core"
         if line is not None:
             reason = f"{what} died ({self._how_it_died(process)})"
+        elif patience is not None and is_over():
+            reason, slow = f"{what} took more than {patience():.4g} s of a core", True
         self.end()
-        raise WorkerLostError(reason, note)
+        raise WorkerLostError(reason, note, slow=slow)
 
     def core_seconds(self) -> float:
         """

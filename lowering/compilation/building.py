@@ -12,12 +12,19 @@ from cleave.lowering.compile_workers import CompileJob, compile_all
 from cleave.lowering.cuda import LoweringError, lower
 from cleave.lowering.generated import load_generated
 from cleave.lowering.hardware import Hardware
-from cleave.lowering.kernel_report import legality
+from cleave.lowering.kernel_report import legality, name_of
 from cleave.lowering.toolchain import find_nvcc
 
 
 class BuildError(Exception):
-    """A generated module that has no kernel that can run; the message is one line."""
+    """
+    A generated module that has no kernel that can run; the message is one line.
+    `is_lost` says that this may not happen again (`CompileOutcome`).
+    """
+
+    def __init__(self, message: str, is_lost: bool = False) -> None:
+        super().__init__(message)
+        self.is_lost = is_lost
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ def build_module(source: str, hardware: Hardware, folder: Path) -> Build:
     job = CompileJob(folder.name, module, hardware.arch, folder)
     (outcome,) = compile_all([job])
     if outcome.built is None:
-        raise BuildError(outcome.reason)
+        raise BuildError(outcome.reason or "not built", outcome.is_lost)
     return _judged(outcome.built, hardware)
 
 
@@ -85,7 +92,8 @@ def _lowered(module: Path, hardware: Hardware, folder: Path) -> Build:
     kernels: list[dict[str, Any]] = []
     for kernel in lowered:
         (folder / f"{kernel.function}.cu").write_text(kernel.cuda, encoding="utf-8")
-        for name, launch in kernel.launches.items():
+        for symbol, launch in kernel.launches.items():
+            name = name_of(kernel.function, symbol, kernel.launches)
             if launch.dynamic_smem_bytes > hardware.smem_bytes_per_block:
                 raise BuildError(
                     f"{name}: SMEM of {launch.dynamic_smem_bytes} bytes, "

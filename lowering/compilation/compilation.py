@@ -143,7 +143,7 @@ class _Compilation:
             try:
                 candidate = self._tried(choice, program, source, scratch / str(number))
             except REFUSALS as error:
-                self._reject(choice, str(error))
+                self._reject(choice, error)
             else:
                 if not candidate.build.faults or candidate.build.only_lacks:
                     self._reject_faulty(candidates)
@@ -168,7 +168,7 @@ class _Compilation:
                     source = program.source(fast_math=self.wanted.fast_math)
                     require_fit(program.plan, self.hardware)
             except NoProgramError as error:
-                self._reject(choice, str(error))
+                self._reject(choice, error)
             else:
                 yield choice, program, source
 
@@ -196,8 +196,9 @@ class _Compilation:
         with timed(self.seconds, "build"):
             return build_module(source, self.hardware, folder)
 
-    def _reject(self, choice: Choice, reason: str) -> None:
-        self.rejected.append(Rejection(choice.configuration, reason, None))
+    def _reject(self, choice: Choice, error: Exception) -> None:
+        is_lost = isinstance(error, BuildError | CandidateError) and error.is_lost
+        self.rejected.append(Rejection(choice.configuration, str(error), None, is_lost))
 
     def _reject_faulty(self, candidates: Sequence[Candidate]) -> None:
         self.rejected += [
@@ -226,7 +227,8 @@ class _Compilation:
         name = self.graph.graph_name
         with timed(self.seconds, "measure"):
             found = self.worker.measure({name: best.build.folder}, REPEATS)
-        return found.times.get(name), found.rejected.get(name)
+        error = found.rejected.get(name)
+        return found.times.get(name), None if error is None else str(error)
 
 
 def _require_right(check: NumericCheck) -> None:

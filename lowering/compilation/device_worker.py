@@ -27,7 +27,14 @@ RUN_SECONDS = 60.0
 
 
 class CandidateError(Exception):
-    """A candidate that cannot be run; the message is one line that says why."""
+    """
+    A candidate that cannot be run; the message is one line that says why. `is_lost`
+    says that its process died or came to no end, which may not happen again.
+    """
+
+    def __init__(self, message: str, is_lost: bool = False) -> None:
+        super().__init__(message)
+        self.is_lost = is_lost
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Measured:
     """Median milliseconds of candidates, and why others have none, by name."""
 
     times: Mapping[str, float]
-    rejected: Mapping[str, str]
+    rejected: Mapping[str, CandidateError]
 
 
 class DeviceWorker:
@@ -97,7 +104,7 @@ class DeviceWorker:
         try:
             answer = self._ask(request, self._run_seconds, "a run")
         except WorkerLostError as error:
-            raise CandidateError(f"does not run: {error}") from error
+            raise CandidateError(f"does not run: {error}", is_lost=True) from error
         if (reason := answer.get("error")) is not None:
             raise CandidateError(f"does not run: {reason}")
         return NumericCheck.parse(answer["check"])
@@ -109,21 +116,22 @@ class DeviceWorker:
         Raises what `prepare` raises, and CompilationError for a fault of none of them.
         """
         left = {name: str(folder) for name, folder in folders.items()}
-        rejected: dict[str, str] = {}
+        rejected: dict[str, CandidateError] = {}
         while left:
             self.prepare()
             request = {"do": "measure", "folders": left, "repeats": repeats}
+            is_lost = False
             try:
                 answer = self._ask(request, self._run_seconds, "a sample")
                 if "times" in answer:
                     return Measured(answer["times"], rejected)
                 name, reason = answer["at"], answer["error"]
             except WorkerLostError as error:
-                name, reason = error.note, str(error)
+                name, reason, is_lost = error.note, str(error), True
             if name not in left:
                 raise CompilationError(f"plans cannot be timed: {reason}")
             del left[name]
-            rejected[name] = f"cannot be timed: {reason}"
+            rejected[name] = CandidateError(f"cannot be timed: {reason}", is_lost)
         return Measured({}, rejected)
 
     def _ask(

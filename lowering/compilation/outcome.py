@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.lowering.compilation.accuracy import NumericCheck
@@ -36,6 +36,8 @@ class Rejection:
     configuration: Configuration
     reason: str
     check: NumericCheck | None
+    is_lost: bool = False
+    """Whether it may work the next time."""
 
 
 def report_of(
@@ -56,7 +58,10 @@ def report_of(
     configuration = best.choice.configuration
     name = graph.graph_name
     trials = [
-        _trial(number, name, each.configuration, each.check, None, each.reason)
+        replace(
+            _trial(number, name, each.configuration, each.check, None, each.reason),
+            is_lost=each.is_lost,
+        )
         for number, each in enumerate(rejected)
     ]
     trials.append(
@@ -78,6 +83,8 @@ def report_of(
         max_error=best.check.max_error,
         allowed_error=best.check.max_allowed,
         predicted_ms=None,  # the rule has no cost model
+        launch_ms=None,
+        costs=[],
         measured_ms=measured_ms,
         not_measured=not_measured,
         unfused_ms=None,

@@ -35,8 +35,9 @@ class Hardware:
     of `cleave.lowering.timing`, `next_launch_seconds` what another behind it adds.
 
     The figures behind them are what kernels are ranked by. `lanes_per_clock` counts f32
-    instructions of single threads. A warpgroup waits `product_wait_clocks` for a matmul
-    it has issued, `row_exchange_clocks` for a sum over the threads of a row, and
+    instructions of single threads, and `tensor_instruction_clocks` pass between two
+    instructions of the tensor cores. A warpgroup waits `product_wait_clocks` for a
+    matmul it has issued, `row_exchange_clocks` for a sum over the threads of a row, and
     `barrier_clocks` for all threads of its block. `block_start_seconds` pass between
     the end of one threadblock and the first data of the next.
     """
@@ -72,6 +73,7 @@ class Hardware:
     next_launch_seconds: float
     loaded_clock_hz: float
     lanes_per_clock: int
+    tensor_instruction_clocks: int
     product_wait_clocks: int
     row_exchange_clocks: int
     barrier_clocks: int

@@ -4,8 +4,8 @@ Results on disk: a graph that was compiled before is not compiled again.
 An entry is a folder by the hash of everything that the result depends on: the graph
 with its sizes, the GPU and its kind, versions, Cleave's own source, and what was asked
 for. It appears complete or not at all (it is renamed into place) and under a lock, so
-that processes do not disturb each other. An entry of which a file is missing or has
-changed is removed and made again.
+that processes do not disturb each other. An entry has the hash of each of its files;
+one of which a file is missing or has changed is removed and made again.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from cleave.lowering.built_plan import MANIFEST, BuiltPlanError, load_built
 from cleave.lowering.compilation.report import parse_report
 
 RECORD = "compiled.json"
+DIGESTS = "digests.json"
+"""The hashes of all other files of an entry, by name."""
 BUILT = (MANIFEST, "kernel_*.*")
 """The names of the files of a build, which may be among those of others."""
 FOLDER_VARIABLE = "CLEAVE_CACHE_DIR"
@@ -62,6 +64,10 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
+class DamagedEntryError(Exception):
+    """An entry that is not what was stored, and is no more; the message says why."""
+
+
 class Entry:
     """One entry of the cache, which may not be there yet."""
 
@@ -91,19 +97,23 @@ class Entry:
             lock.release()
 
     def load(self) -> dict[str, Any] | None:
-        """The record of an entry, beside its build; None if there is no sound one."""
+        """
+        The record of an entry, beside its build; None if there is none. Raises
+        DamagedEntryError, and then there is none any more.
+        """
+        if not os.path.lexists(self.folder):
+            return None
         try:
+            _require_same(self.folder)
             record = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))
-            if _digests(self.folder) != record["files"]:
-                raise ValueError("a file has changed")
             parse_report(record["report"])
-            if MANIFEST in record["files"]:  # there was an nvcc
+            if (self.folder / MANIFEST).exists():  # there was an nvcc
                 load_built(self.folder)
             return record
-        except (OSError, ValueError, TypeError, LookupError, BuiltPlanError):
-            # What is there, if anything, is not what was stored.
+        except (OSError, ValueError, TypeError, LookupError, BuiltPlanError) as error:
             _remove(self.folder)
-        return None
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise DamagedEntryError(str(reason)) from error
 
     def store(self, record: Mapping[str, Any], build: Path) -> str | None:
         """Put a build and its record there; why not, where the disk refuses it."""
@@ -114,8 +124,9 @@ class Entry:
             for pattern in BUILT:
                 for file in build.glob(pattern):
                     shutil.copy(file, scratch)
-            text = json.dumps({**record, "files": _digests(scratch)})
-            (scratch / RECORD).write_text(text, encoding="utf-8")
+            (scratch / RECORD).write_text(json.dumps(record), encoding="utf-8")
+            digests = json.dumps(_digests(scratch))
+            (scratch / DIGESTS).write_text(digests, encoding="utf-8")
             _remove(self.folder)
             scratch.rename(self.folder)
         except OSError as error:
@@ -133,10 +144,23 @@ def _remove(path: Path) -> None:
         path.unlink()  # a file, or a link
 
 
+def _require_same(folder: Path) -> None:
+    """Raises ValueError for other files than those of which there are hashes."""
+    stored: dict[str, str] = {}
+    with suppress(OSError, ValueError):
+        stored = json.loads((folder / DIGESTS).read_text(encoding="utf-8"))
+    if not stored:
+        raise ValueError(f"{DIGESTS} is missing or has changed")
+    found = _digests(folder)
+    for name in sorted(stored.keys() | found.keys()):
+        if stored.get(name) != found.get(name):
+            raise ValueError(f"{name} is missing or has changed")
+
+
 def _digests(folder: Path) -> dict[str, str]:
-    """Hashes of the files of a build, by name."""
+    """Hashes of the files of an entry, by name."""
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.iterdir()
-        if path.is_file() and path.name != RECORD
+        if path.is_file() and path.name != DIGESTS
     }

@@ -8,17 +8,26 @@ TileLang, NumPy or the passes, which `make` does when it is called.
 from __future__ import annotations
 
 import shutil
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, TypeAlias
 
+from cleave.dialects.wording import counted
 from cleave.lowering.compilation.compiled import Compiled
 from cleave.lowering.compilation.folder import clear_folder
 from cleave.lowering.compilation.place import Place, require_gpu
 from cleave.lowering.compilation.report import parse_report
-from cleave.lowering.search.cache import RECORD, Entry, cache_key, source_digest
+from cleave.lowering.search.cache import (
+    DIGESTS,
+    RECORD,
+    DamagedEntryError,
+    Entry,
+    cache_key,
+    source_digest,
+)
 from cleave.lowering.search.folder import copy_files, write_folder
 
 Record: TypeAlias = dict[str, Any]
@@ -84,17 +93,34 @@ def _kept(
     progress: Callable[[str], object],
 ) -> Record:
     """The record of an entry, which is made if it is not there."""
+    start = time.monotonic()
+    notes: list[str] = []
     with entry.locked(progress):
-        if (record := entry.load()) is not None:
-            copy_files(entry.folder, folder, but=RECORD)
-            record["report"]["notes"].append(f"from the cache: {entry.folder}")
-            return record
+        try:
+            if (record := entry.load()) is not None:
+                copy_files(entry.folder, folder, but=(RECORD, DIGESTS))
+                _note_origin(record["report"], entry, time.monotonic() - start)
+                return record
+        except DamagedEntryError as error:
+            notes.append(f"made again, for the cache is damaged: {error}")
         record = make(folder)
-        if not _is_final(record["report"], place):
-            return record
-        if (problem := entry.store(record, folder)) is not None:
-            record["report"]["notes"].append(problem)
+        if lost := sum(trial["is_lost"] for trial in record["report"]["trials"]):
+            notes.append(
+                "not kept in the cache, for it may be another the next time: "
+                f"{counted(lost, 'plan')} died or ran out of time or memory"
+            )
+        elif _is_final(record["report"], place):
+            problem = entry.store(record, folder)
+            notes += [] if problem is None else [problem]
+    record["report"]["notes"] += notes
     return record
+
+
+def _note_origin(report: dict[str, Any], entry: Entry, seconds: float) -> None:
+    """Say what this took, and what is behind it."""
+    made = sum(report["seconds"].values())
+    report["notes"].append(f"from the cache, made in {made:.1f} s: {entry.folder}")
+    report["seconds"] = {"cache": round(seconds, 3)}
 
 
 def _is_final(report: Mapping[str, Any], place: Place) -> bool:

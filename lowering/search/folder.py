@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,11 +31,11 @@ def naming(folder: Path) -> Generator[None]:
         raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
-def copy_files(source: Path, folder: Path, but: str = "") -> None:
-    """Copy the files of a folder, but for one of this name. Raises OSError."""
+def copy_files(source: Path, folder: Path, but: Collection[str] = ()) -> None:
+    """Copy the files of a folder, but for those of these names. Raises OSError."""
     with naming(folder):
         for file in source.iterdir():
-            if file.name != but:
+            if file.name not in but:
                 shutil.copy(file, folder)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from cleave.dialects.wording import counted, duration, share
+from cleave.dialects.wording import counted, duration, several
 from cleave.lowering.report_page.check_line import check_line
+from cleave.lowering.report_page.cost_line import cost_line
 from cleave.lowering.report_page.kernel_line import kernel_line
 from cleave.lowering.report_page.lines import (
     Line,
@@ -14,10 +15,12 @@ from cleave.lowering.report_page.lines import (
     opening_lines,
     under,
 )
-from cleave.lowering.search.report import SearchReport
+from cleave.lowering.search.report import SearchReport, TrialReport
 
 SHOWN = 5
 """How many reasons for which schedules were left out are shown."""
+MOST_FLOORS = 1000
+"""Times the floor beyond which it does not matter how often."""
 
 
 def search_lines(report: SearchReport) -> Iterator[Line]:
@@ -47,7 +50,7 @@ def result_lines(report: SearchReport) -> Iterator[Line]:
         f"{counted(report.evaluated, 'schedule')}, {tried}",
     )
     chosen = report.trials[report.chosen_number]
-    yield from under("chosen", [f"@{chosen.graph}", *report.chosen])
+    yield from under("chosen", [_name(chosen), *report.chosen])
     yield from under("kernel", map(kernel_line, report.kernels))
     yield from under("fault", report.faults)
     checked = check_line(
@@ -58,19 +61,31 @@ def result_lines(report: SearchReport) -> Iterator[Line]:
 
 
 def _rejected(report: SearchReport) -> Iterable[str]:
-    """Each reason once, with the graphs of the plans that it goes for."""
-    graphs: defaultdict[str, list[str]] = defaultdict(list)
+    """Each reason once, with the plans that it goes for and how fast those may be."""
+    rejected: defaultdict[str, list[TrialReport]] = defaultdict(list)
     for trial in report.trials:
         if trial.reason:
-            graphs[trial.reason].append(f"@{trial.graph}")
-    for reason, names in sorted(graphs.items(), key=lambda each: -len(each[1])):
-        of = ", ".join(dict.fromkeys(names))
-        yield f"{counted(len(names), 'plan')} ({of}): {reason}"
+            rejected[trial.reason].append(trial)
+    for reason, trials in sorted(rejected.items(), key=lambda each: -len(each[1])):
+        of = ", ".join(dict.fromkeys(map(_name, trials)))
+        times = [t.predicted_ms for t in trials if t.predicted_ms is not None]
+        if times:
+            of += f"; predicted {'from ' if len(trials) > 1 else ''}"
+            of += duration(min(times))
+        yield f"{counted(len(trials), 'plan')} ({of}): {reason}"
+
+
+def _name(trial: TrialReport) -> str:
+    return f"@{trial.graph}" + (" with cuBLAS" if trial.calls_library else "")
 
 
 def _times(report: SearchReport) -> Iterator[Line]:
     if report.predicted_ms is not None:
-        yield "predicted", duration(report.predicted_ms)
+        launches = ""
+        if report.launch_ms is not None:
+            launches = f", {duration(report.launch_ms)} of it for launches"
+        yield "predicted", f"{duration(report.predicted_ms)}{launches}"
+        yield from under("bound", map(cost_line, report.costs))
     measured = report.measured_ms
     if measured is None:
         yield "measured", f"no: {report.not_measured}"
@@ -82,6 +97,15 @@ def _times(report: SearchReport) -> Iterator[Line]:
             beside = f", unfused {duration(report.unfused_ms)}"
         yield "measured", f"{duration(measured)}{beside}"
     if report.floor_ms is not None:
-        time, how = (measured, "") if measured else (report.predicted_ms, " predicted")
-        part = f", {share(report.floor_ms / time)} of it{how}" if time else ""
-        yield "floor", f"{duration(report.floor_ms)}{part}"
+        yield "floor", f"{duration(report.floor_ms)}{_above_floor(report)}"
+
+
+def _above_floor(report: SearchReport) -> str:
+    time, how = report.measured_ms, "measured"
+    if time is None:
+        time, how = report.predicted_ms, "predicted"
+    if not report.floor_ms or not time:
+        return ""
+    ratio = time / report.floor_ms
+    times = several(ratio) if ratio < MOST_FLOORS else f"over {MOST_FLOORS:,}"
+    return f"; {how} is {times} times that"

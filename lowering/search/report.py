@@ -24,6 +24,11 @@ class TrialReport:
     reason: str | None
     """Why it was rejected; None if it was not."""
     is_unfused: bool
+    calls_library: bool = False
+    """Whether a part of it is a vendor's (cuBLAS)."""
+    is_lost: bool = False
+    """Whether it was rejected for what may not happen again, such as a process that was
+    killed."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,10 @@ class SearchReport:
 
     `checked` is "device" or "numpy-tiles". `measured_ms` is None where `not_measured`
     says why. `floor_ms` is what inputs, results and matrix products alone would take.
+
+    `predicted_ms` is the sum of `launch_ms` and of the times in `costs`, which has what
+    the plan launches, in order: the `kernel` by its name, and what `KernelCost.literal`
+    gives. It is empty where nothing is predicted.
     """
 
     graph: str
@@ -50,6 +59,8 @@ class SearchReport:
     max_error: float
     allowed_error: float
     predicted_ms: float | None
+    launch_ms: float | None
+    costs: Sequence[Mapping[str, Any]]
     measured_ms: float | None
     not_measured: str | None
     unfused_ms: float | None

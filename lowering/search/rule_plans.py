@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import cast
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from cleave.dialects.algebra.graph import GraphOp
@@ -25,9 +23,8 @@ from cleave.lowering.compilation.pipeline import (
 from cleave.lowering.compilation.wanted import Wanted
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.search.candidates import PlannedCandidate
-from cleave.passes.cost.evaluation import Evaluation
+from cleave.passes.cost.breakdown import launch_of, predicted_times
 from cleave.passes.cost.extraction import kernel_forms
-from cleave.passes.cost.form import Launch, Specialization
 from cleave.passes.cost.pipelined import PipelinedCost
 from cleave.passes.scheduling.ranking import KernelSchedule
 from cleave.passes.scheduling.selection import total_seconds
@@ -78,22 +75,15 @@ def _schedule(
     kernel: KernelOp, configuration: Configuration, hardware: Hardware
 ) -> KernelSchedule:
     """The schedule of a planned kernel of the form "pipelined", timed by the model."""
-    planner, form = kernel.attributes.get("specialization"), PipelinedCost()
-    launch = Launch(
-        kernel.threads.value.data if kernel.threads else 1,
-        kernel.stages.value.data if kernel.stages else 1,
-        cast(Specialization, planner.data) if isinstance(planner, StringAttr) else None,
-    )
-    forms = kernel_forms(kernel)
-    times = form.times(Evaluation(forms, {}), [launch], hardware)
+    times = predicted_times(kernel, hardware)
     blocks, reductions = configuration.tile, configuration.reduce
     return KernelSchedule(
         LoopStructure(blocks, reductions, has_tails=True),
         blocks,
         reductions,
-        form.name,
-        forms.warps,
-        launch,
+        PipelinedCost.name,
+        kernel_forms(kernel).warps,
+        launch_of(kernel),
         configuration.swizzle,
         float(times.seconds.item()),
     )

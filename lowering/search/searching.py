@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -10,9 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.itgraph.plan import PlanOp
+from cleave.dialects.wording import counted
 from cleave.lowering.compilation.device_worker import DeviceWorker
 from cleave.lowering.compilation.place import Place
 from cleave.lowering.compilation.wanted import CompilationError
+from cleave.lowering.hardware import Hardware
+from cleave.lowering.plan import KernelSpec, Plan
 from cleave.lowering.report_page.graph_picture import pictures
 from cleave.lowering.search.candidates import (
     Candidates,
@@ -27,7 +32,11 @@ from cleave.lowering.search.report import SearchReport, TrialReport
 from cleave.lowering.search.rule_plans import plans_by_rule
 from cleave.lowering.search.stages import chosen_stages, printed
 from cleave.lowering.search.tuning import Trial, Tuning, tune
+from cleave.passes.cost.breakdown import plan_costs
 from cleave.passes.symbolize import SymbolizePass
+
+CUBLAS = "cuBLAS"
+"""What a call of a library is called among kernels."""
 
 
 def searched(
@@ -116,6 +125,8 @@ def _report(
     assert chosen.built is not None
     binding = graph.facts.binding
     kernels = [r for kernel in chosen.built.kernels for r in kernel.reports]
+    predicted_ms = chosen.candidate.predicted_ms
+    costs = costs_of(chosen.candidate.plan, chosen.built.plan, place.hardware)
     unfused = [
         trial.measured_ms
         for trial in tuning.trials
@@ -142,7 +153,9 @@ def _report(
         checked_sizes=check.sizes,
         max_error=check.max_error,
         allowed_error=check.max_allowed,
-        predicted_ms=chosen.candidate.predicted_ms,
+        predicted_ms=predicted_ms,
+        launch_ms=predicted_ms - sum(cost["predicted_ms"] for cost in costs),
+        costs=costs,
         measured_ms=chosen.measured_ms,
         not_measured=cannot_run,
         unfused_ms=min(unfused, default=None),
@@ -151,10 +164,32 @@ def _report(
         evaluated=found.pruned.evaluated,
         pruned={**found.pruned.by_rule, **found.pruned.refused},
         trials=trials,
-        notes=[*found.notes, *tuning.notes],
+        notes=[*found.notes, *_inexact(found, tuning), *tuning.notes],
         versions=place.versions,
         seconds={name: round(s, 3) for name, s in tuning.seconds.items()},
     )
+
+
+def _inexact(found: Candidates, tuning: Tuning) -> Iterator[str]:
+    """That what was chosen is inexact, if none of what was judged is not."""
+    if tuning.inexact:
+        judged = counted(len(tuning.inexact), "plan")
+        yield (
+            f"the numerical gate passes none of {judged} that it judged, of "
+            f"{counted(found.graphs, 'candidate')}; the chosen is {tuning.inexact[0]}"
+        )
+
+
+def costs_of(plan: PlanOp, built: Plan, hardware: Hardware) -> list[dict[str, Any]]:
+    """What each launch of a plan costs, by the name that it has in the module."""
+    names = [
+        launch.function if isinstance(launch, KernelSpec) else CUBLAS
+        for launch in built.launches
+    ]
+    return [
+        {"kernel": name, **cost.literal()}
+        for name, cost in zip(names, plan_costs(plan, hardware), strict=True)
+    ]
 
 
 def _trial_report(trial: Trial) -> TrialReport:
@@ -167,4 +202,6 @@ def _trial_report(trial: Trial) -> TrialReport:
         trial.check.max_error if trial.check else None,
         trial.reason,
         trial.candidate.is_unfused,
+        trial.candidate.calls_library,
+        trial.is_lost,
     )

@@ -60,6 +60,8 @@ class Trial:
     check: NumericCheck | None = None
     measured_ms: float | None = None
     reason: str | None = None
+    is_lost: bool = False
+    """Whether it is out for what may not happen again."""
 
     @property
     def is_out(self) -> bool:
@@ -76,6 +78,9 @@ class Tuning:
     """Why they did not run; None if they did."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     notes: list[str] = field(default_factory=list[str])
+    inexact: Sequence[str] = ()
+    """Why the numerical gate refuses each plan that it judged, the chosen first; empty
+    if it passes the chosen."""
 
 
 def tune(
@@ -269,9 +274,8 @@ def _winner(
             return trial
         inexact.append((trial, reason))
     # A kernel that is right on usual inputs is better than none.
-    first, reason = inexact[0]
-    tuning.notes.append(f"no plan passes the numerical gate; the chosen is {reason}")
-    return first
+    tuning.inexact = [why for _, why in inexact]
+    return inexact[0][0]
 
 
 def _build(
@@ -323,6 +327,7 @@ def _build(
         trial.built = outcome.built
         if outcome.built is None:
             trial.reason = outcome.reason or "not built"
+            trial.is_lost = outcome.is_lost
         else:
             trial.faults = outcome.built.legality(hardware)
     if any(not trial.is_out and not trial.faults for trial in trials):
@@ -355,7 +360,7 @@ def _check_on_device(trial: Trial, device: DeviceWorker, progress: Step) -> None
     try:
         trial.check = device.check(trial.built.folder)
     except CandidateError as error:
-        trial.reason = str(error)
+        trial.reason, trial.is_lost = str(error), error.is_lost
         return
     _require_right(trial)
 
@@ -373,6 +378,7 @@ def _measured(
     found = device.measure(folders, repeats)
     for trial in trials:
         trial.measured_ms = found.times.get(str(trial.number))
-        trial.reason = found.rejected.get(str(trial.number))
+        if (error := found.rejected.get(str(trial.number))) is not None:
+            trial.reason, trial.is_lost = str(error), error.is_lost
     timed = [(t.measured_ms, t) for t in trials if t.measured_ms is not None]
     return [trial for _, trial in sorted(timed, key=lambda pair: pair[0])]

@@ -91,6 +91,10 @@ class Times:
     """Without the launch."""
     panel: Array
     """The width of L2 rasterization that this is for; 0 for none."""
+    threadblocks: Array
+    """That are launched for all tiles of the output."""
+    blocks: Array
+    """Threadblocks that a multiprocessor runs at a time."""
 
 
 class FormCost(Protocol):

@@ -14,21 +14,22 @@ from cleave.lowering.hardware import Hardware
 
 
 def library_seconds(plan: PlanOp, hardware: Hardware) -> float:
+    """Seconds of the calls of a plan whose sizes are bound, without their launches."""
+    calls = (op for op in plan.body.block.ops if isinstance(op, LibraryMatmul))
+    return sum(call_seconds(call, plan, hardware) for call in calls)
+
+
+def call_seconds(call: LibraryMatmul, plan: PlanOp, hardware: Hardware) -> float:
     """
-    Seconds of the calls of a plan whose sizes are bound, without their launches: the
-    floor of work and traffic. cuBLAS takes 178 us for 4096^3, whose floor is 182, and
-    24 us for 512 rows of it, whose floor is 23; a few rows take up to 5 us more.
+    Seconds of one of them: the floor of work and traffic. cuBLAS takes 178 us for
+    4096^3, whose floor is 182, and 24 us for 512 rows of it, whose floor is 23; a few
+    rows take up to 5 us more.
     """
 
     def size(dims: tuple[Dim, ...]) -> int:
         return prod(cast(int, plan.facts.resolve(dim)) for dim in dims)
 
-    seconds = 0.0
-    for call in plan.body.block.ops:
-        if isinstance(call, LibraryMatmul):
-            values = (*call.operands, call.out)
-            types = [cast(TensorType, value.type) for value in values]
-            moved = sum(size(t.dims) * element_bytes(t.element_type) for t in types)
-            points = size((*call.result_type.dims, *call.expression.reduced))
-            seconds += hardware.floor_seconds(2 * points, moved)
-    return seconds
+    types = [cast(TensorType, value.type) for value in (*call.operands, call.out)]
+    moved = sum(size(t.dims) * element_bytes(t.element_type) for t in types)
+    points = size((*call.result_type.dims, *call.expression.reduced))
+    return hardware.floor_seconds(2 * points, moved)

@@ -77,7 +77,7 @@ class _Timing:
         factor = np.where(undivided, UNDIVIDED_FACTOR, factor)
         if at.forms.warps == "columns":
             factor = factor * COLUMNS_FACTOR
-        return Times(longest * factor, traffic.panel)
+        return Times(longest * factor, traffic.panel, at.threadblocks, blocks)
 
     # Rounds
 

@@ -30,9 +30,6 @@ LINEAR_ROW = 256
 """Elements of a row that lie in one warp, 8 in each thread."""
 NARROW_BOXES = (1.5, 2.0)
 """By how much loads take longer whose boxes are 64 and 32 bytes wide."""
-INSTRUCTION_CLOCKS = 5
-"""Between two instructions: MatMul 4096^3 in 256x128 is slower than in 128x256, which
-takes half as many."""
 MMA_SYNC_FACTOR = 2.0
 """How much longer a matmul takes where there is wgmma and it cannot be used: mma_sync
 has 0.6 of its rate, and operands that threads load (assumed)."""
@@ -132,7 +129,9 @@ def product_clocks(
     arithmetic = flops / hardware.tensor_flops_per_clock_f16
     lhs_rows = 0 if product.lhs_in_registers else WGMMA_ROWS
     operands = (lhs_rows + columns) * WGMMA_DEPTH_BYTES / hardware.smem_bytes_per_clock
-    clocks = count * (np.maximum(arithmetic, operands) + INSTRUCTION_CLOCKS)
+    clocks = count * (
+        np.maximum(arithmetic, operands) + hardware.tensor_instruction_clocks
+    )
     is_slower = "wgmma" in hardware.instructions and not product.takes_wgmma
     return clocks * MMA_SYNC_FACTOR if is_slower else clocks
 

@@ -43,6 +43,8 @@ def record(
         max_error=0.25,
         allowed_error=0.5,
         predicted_ms=0.5,
+        launch_ms=0.125,
+        costs=[],
         measured_ms=measured_ms,
         not_measured=None if measured_ms else "PyTorch has no GPU",
         unfused_ms=None,
@@ -108,6 +110,70 @@ def test_only_what_could_not_be_better_is_kept(
     made: Callable[..., int], place: Place, record_: dict[str, Any], calls: int
 ) -> None:
     assert made(record_, place) == calls
+
+
+def test_what_was_lost_is_not_kept(made: Callable[..., int]) -> None:
+    """The next time nobody may kill the process."""
+    lost = record("numpy-tiles", None)
+    trial = {**lost["report"]["trials"][0], "reason": "died", "is_lost": True}
+    lost["report"]["trials"].append(trial)
+    assert made(lost, NONE) == 3
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+    """`compiled(record)` is the report of it, from a cache in `tmp_path`."""
+    monkeypatch.setenv("CLEAVE_CACHE_DIR", str(tmp_path))
+
+    def report(record: dict[str, Any]) -> SearchReport:
+        return compile_cached(
+            lambda folder: json.loads(json.dumps(record)),
+            key_of("graph", NONE),
+            NONE,
+            gpu_is_required=False,
+            out_dir=None,
+            progress=str,
+        ).report
+
+    return report
+
+
+def test_the_report_says_why_it_is_not_kept(compiled: Callable[..., Any]) -> None:
+    lost = record("numpy-tiles", None)
+    lost["report"]["trials"][0]["is_lost"] = True
+    assert compiled(lost).notes == [
+        "not kept in the cache, for it may be another the next time: "
+        "1 plan died or ran out of time or memory"
+    ]
+
+
+def test_the_report_says_if_the_cache_was_damaged(
+    compiled: Callable[..., Any], tmp_path: Path
+) -> None:
+    sound = record("numpy-tiles", None)
+    assert compiled(sound).notes == []
+    (kept,) = tmp_path.glob("*/compiled.json")
+    kept.write_text(kept.read_text().replace('"floor_ms": 0.25', '"floor_ms": 0.5'))
+    again = compiled(sound)
+    assert again.notes == [
+        "made again, for the cache is damaged: compiled.json is missing or has changed"
+    ]
+    assert again.floor_ms == 0.25
+    (note,) = compiled(sound).notes
+    assert note.startswith("from the cache")
+
+
+def test_a_result_of_the_cache_says_what_it_took_now(
+    compiled: Callable[..., Any], tmp_path: Path
+) -> None:
+    slow = record("numpy-tiles", None)
+    slow["report"]["seconds"] = {"search": 1.5, "build": 10.75}
+    assert compiled(slow).seconds == {"search": 1.5, "build": 10.75}
+    kept = compiled(slow)
+    assert list(kept.seconds) == ["cache"]
+    assert kept.seconds["cache"] < 5
+    (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    assert kept.notes == [f"from the cache, made in 12.2 s: {folder}"]
 
 
 def test_what_was_made_without_a_gpu_is_not_for_one(made: Callable[..., int]) -> None:

@@ -40,7 +40,7 @@ def test_every_description_is_consistent(name: str) -> None:
     assert all(gpu.source(figure) for figure in gpu.sources)
     assert gpu.loaded_clock_hz <= gpu.clock_hz
     assert gpu.l2_latency_seconds < gpu.memory_latency_seconds
-    assert len(gpu.sources) == 32
+    assert len(gpu.sources) == 33
 
 
 def test_unknown_names_are_told_what_there_is() -> None:

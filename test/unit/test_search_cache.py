@@ -12,7 +12,14 @@ import pytest
 
 from cleave.lowering.built_plan import BuiltPlan
 from cleave.lowering.search import cache
-from cleave.lowering.search.cache import RECORD, Entry, cache_folder, cache_key
+from cleave.lowering.search.cache import (
+    DIGESTS,
+    RECORD,
+    DamagedEntryError,
+    Entry,
+    cache_folder,
+    cache_key,
+)
 from cleave.lowering.search.report import SearchReport, TrialReport
 
 KEPT = {"source": "module", "stages": {"input": "graph"}}
@@ -39,6 +46,8 @@ def some_report() -> SearchReport:
         max_error=0.25,
         allowed_error=0.5,
         predicted_ms=0.5,
+        launch_ms=0.125,
+        costs=[],
         measured_ms=None,
         not_measured="no GPU",
         unfused_ms=None,
@@ -88,7 +97,7 @@ def test_what_is_stored_is_loaded(
     assert loaded is not None
     assert loaded["report"] == record["report"]
     names = {path.name for path in entry.folder.iterdir()}
-    assert names == {"built.json", "kernel_0.cubin", RECORD}
+    assert names == {"built.json", "kernel_0.cubin", RECORD, DIGESTS}
     assert [path.name for path in entry.root.iterdir()] == [entry.folder.name]
 
 
@@ -104,10 +113,22 @@ def _garble(folder: Path) -> None:
     (folder / RECORD).write_text("{")
 
 
-def _age(folder: Path) -> None:
+def _edit(folder: Path) -> None:
     record = json.loads((folder / RECORD).read_text())
-    del record["report"]["floor_ms"]
+    record["report"]["max_error"] = 0.125
     (folder / RECORD).write_text(json.dumps(record))
+
+
+def _lose_digests(folder: Path) -> None:
+    (folder / DIGESTS).unlink()
+
+
+def _empty_digests(folder: Path) -> None:
+    (folder / DIGESTS).write_text("{}")
+
+
+def _add(folder: Path) -> None:
+    (folder / "kernel_1.so").write_text("")
 
 
 def _replace(folder: Path) -> None:
@@ -125,15 +146,35 @@ def _is_a_link(folder: Path) -> None:
     _truncate(elsewhere)
 
 
-DAMAGES = (_truncate, _lose, _garble, _age, _replace, _is_a_file, _is_a_link)
+CUBIN, TEXT, HASHES = (
+    f"{name} is missing or has changed" for name in ("kernel_0.cubin", RECORD, DIGESTS)
+)
+DAMAGES = [
+    (_truncate, CUBIN),
+    (_lose, CUBIN),
+    (_garble, TEXT),
+    (_edit, TEXT),
+    (_replace, TEXT),
+    (_lose_digests, HASHES),
+    (_empty_digests, HASHES),
+    (_add, "kernel_1.so is missing or has changed"),
+    (_is_a_file, HASHES),
+    (_is_a_link, CUBIN),
+]
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES)
 def test_a_damaged_entry_is_removed_and_made_again(
-    damage: Callable[[Path], None], entry: Entry, build: Path, record: dict[str, Any]
+    damage: Callable[[Path], None],
+    reason: str,
+    entry: Entry,
+    build: Path,
+    record: dict[str, Any],
 ) -> None:
     entry.store(record, build)
     damage(entry.folder)
+    with pytest.raises(DamagedEntryError, match=f"^{reason}$"):
+        entry.load()
     assert entry.load() is None
     assert not entry.folder.exists()
     assert entry.store(record, build) is None

@@ -93,7 +93,9 @@ def test_a_second_compilation_compiles_nothing(
     assert main.main([*command, "--budget-seconds=300"]) == 0
     shown, progress = capsys.readouterr()
     assert "searched  " in shown
-    assert "floor     60.96 ns, " in shown
+    assert "floor     60.96 ns; predicted is " in shown
+    assert "kernel    kernel_0: " in shown
+    assert "bound     kernel_0: by " in shown
     assert " s  build: 1 of " in progress
     names = {path.name for path in out.iterdir()}
     assert {"kernel_0.cubin", "report.json", "report.html", "00_input.mlir"} < names
@@ -118,14 +120,16 @@ def test_a_second_compilation_compiles_nothing(
     assert report["max_error"] < report["allowed_error"]
 
     again = json.loads(_cached([*command, "--budget-seconds=300", "--json"]))
-    assert again["notes"][-1].startswith("from the cache: ")
+    assert again["notes"][-1].startswith("from the cache, made in ")
     assert again["kernel_source"] == (out / "module.py").read_text()
     assert next(iter(again["stages"])) == "input"
-    assert {k: v for k, v in report.items() if k != "notes"} == {
-        k: again[k] for k in report if k != "notes"
+    differ = {"notes", "seconds"}
+    assert {k: v for k, v in report.items() if k not in differ} == {
+        k: again[k] for k in report if k not in differ
     }
+    assert list(again["seconds"]) == ["cache"]
     assert (out / "notes.txt").exists()
-    assert not (out / "compiled.json").exists()
+    assert not {"compiled.json", "digests.json"} & {p.name for p in out.iterdir()}
 
     # Another budget, and no cache, are other requests.
     def refuse(*_: object, **__: object) -> None:
@@ -380,9 +384,10 @@ def test_the_result_of_the_rule_is_kept_as_well(
     monkeypatch.setattr(compilation, "compile_graph", refuse)
     second = cleave.compile(DYNAMIC, out_dir=tmp_path / "second", budget_seconds=9)
     kept, request_note = second.report.notes
-    assert kept.startswith("from the cache: ")
+    assert kept.startswith("from the cache, made in ")
     assert request_note == f"{note}; without effect: budget-seconds"
-    assert replace(second.report, notes=[note]) == first.report
+    seconds = first.report.seconds
+    assert replace(second.report, notes=[note], seconds=seconds) == first.report
     assert second.stages == first.stages
     for file in (tmp_path / "first").iterdir():
         if file.name not in ("report.json", "report.html"):

@@ -19,8 +19,44 @@ from cleave.tools.progress import Display
 
 TRIAL = TrialReport(0, "g_2", ["tile M=64 <fast>"], 0.5, 0.4, 0.25, None, False)
 OUT = TrialReport(
-    1, "g_unfused", ["tile M=32"], 0.75, None, None, "wrong <numbers>", True
+    1, "g_unfused", ["tile M=32"], 0.75, None, None, "wrong <numbers>", True, True
 )
+COSTS = [
+    {
+        "kernel": "kernel_0",
+        "predicted_ms": 0.2,
+        "bound_by": "tensor cores",
+        "alone_ms": {"tensor cores": 0.1, "GMEM": 0.0625},
+        "uneven_ms": 0.03125,
+        "grid": {
+            "tiles": 512,
+            "threadblocks": 132,
+            "blocks_per_multiprocessor": 1,
+            "waves": 512 / 132,
+        },
+    },
+    {
+        "kernel": "kernel_1",
+        "predicted_ms": 0.1,
+        "bound_by": "GMEM",
+        "alone_ms": {"GMEM": 0.09, "L2": 0.011},
+        "uneven_ms": 0.0,
+        "grid": {
+            "tiles": 1,
+            "threadblocks": 1,
+            "blocks_per_multiprocessor": 2,
+            "waves": 1 / 264,
+        },
+    },
+    {
+        "kernel": "cuBLAS",
+        "predicted_ms": 0.075,
+        "bound_by": "GMEM",
+        "alone_ms": {"GMEM": 0.075},
+        "uneven_ms": 0.0,
+        "grid": None,
+    },
+]
 REPORT = SearchReport(
     graph="g",
     sizes={"M": 4},
@@ -37,6 +73,8 @@ REPORT = SearchReport(
     max_error=0.25,
     allowed_error=0.5,
     predicted_ms=0.5,
+    launch_ms=0.125,
+    costs=COSTS,
     measured_ms=0.4,
     not_measured=None,
     unfused_ms=0.8,
@@ -103,10 +141,24 @@ def test_lines() -> None:
             "checked",
             "on the GPU with M = 2: relative error 0.25 to float64, allowed 0.5",
         ),
-        ("predicted", "500.0 us"),
+        ("predicted", "500.0 us, 125.0 us of it for launches"),
+        (
+            "bound",
+            "kernel_0: by tensor cores, 100.0 us of 200.0 us; "
+            "512 tiles by 132 threadblocks in 3.9 waves",
+        ),
+        (
+            "",
+            "kernel_1: by GMEM, 90.00 us of 100.0 us; "
+            "1 threadblock in 0.0038 waves, 2 a multiprocessor",
+        ),
+        ("", "cuBLAS: by GMEM, 75.00 us of 75.00 us"),
         ("measured", "400.0 us, unfused 800.0 us"),
-        ("floor", "200.0 us, 50% of it"),
-        ("rejected", "1 plan (@g_unfused): wrong <numbers>"),
+        ("floor", "200.0 us; measured is 2 times that"),
+        (
+            "rejected",
+            "1 plan (@g_unfused with cuBLAS; predicted 750.0 us): wrong <numbers>",
+        ),
         ("left out", "12 schedules: too little SMEM"),
         ("", "6 schedules: rule 6"),
         ("", "5 schedules: rule 5"),
@@ -116,6 +168,37 @@ def test_lines() -> None:
         ("note", "a note"),
         ("took", "search 1.0 s"),
     ]
+
+
+def test_rejected_plans_are_told_apart_and_say_how_fast_they_may_be() -> None:
+    refused = "calls a library"
+    by_library = replace(OUT, graph="g_2", predicted_ms=0.25, reason=refused)
+    other = replace(by_library, graph="g_3", predicted_ms=0.125)
+    unpredicted = replace(OUT, predicted_ms=None, calls_library=False)
+    report = replace(REPORT, trials=[TRIAL, by_library, other, unpredicted])
+    lines = [text for _, text in search_lines(report)]
+    assert (
+        "2 plans (@g_2 with cuBLAS, @g_3 with cuBLAS; predicted from 125.0 us): "
+        "calls a library"
+    ) in lines
+    assert "1 plan (@g_unfused): wrong <numbers>" in lines
+
+
+@pytest.mark.parametrize(
+    ("floor_ms", "measured_ms", "text"),
+    [
+        (0.4, None, "400.0 us; predicted is 1.2 times that"),
+        (0.4, 0.1, "400.0 us; measured is 0.25 times that"),
+        (0.02, None, "20.00 us; predicted is 25 times that"),
+        (1.395e-9, None, "less than 1 ns; predicted is over 1,000 times that"),
+        (0.0, None, "0 us"),
+    ],
+)
+def test_the_floor_is_readable(
+    floor_ms: float, measured_ms: float | None, text: str
+) -> None:
+    report = replace(REPORT, floor_ms=floor_ms, measured_ms=measured_ms)
+    assert dict(search_lines(report))["floor"] == text
 
 
 class Texts(HTMLParser):
@@ -149,6 +232,9 @@ def test_the_page_has_all_texts_escaped() -> None:
         "@g_2",
         "@<u>",
         "500.0 us",
+        "512 tiles by 132 threadblocks in 3.9 waves",
+        "62.50 us",
+        "11.00 us",
     ):
         assert text in page.text
     assert not {"fast", "numbers", "i", "b", "u", "script"} & page.tags

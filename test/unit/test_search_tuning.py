@@ -34,6 +34,7 @@ algebra.graph @scaled [M, N] where [M = 256, N = 128]
 }"""
 
 Tune = Callable[..., Tuning]
+DIED = "compilation died (SIGKILL)"
 
 
 def check(*reasons: str) -> NumericCheck:
@@ -91,10 +92,10 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
                     folder=job.folder, legality=_constant(faults)
                 )
                 refused = isinstance(faults, str)
+                why = faults if refused else None
+                is_lost = why == DIED
                 outcomes.append(
-                    CompileOutcome(
-                        job, None if refused else built, faults if refused else None, 0
-                    )
+                    CompileOutcome(job, None if refused else built, why, 0, is_lost)
                 )
             return outcomes
 
@@ -112,7 +113,8 @@ def tune_plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tune:
             def measure(self, folders: dict[str, Path], repeats: int) -> Measured:
                 assert all(not checks[int(n)].reasons for n in folders)  # pyright: ignore
                 assert all(folder.name == n for n, folder in folders.items())
-                faults = {n: "it hangs" for n in folders if not times[int(n)]}
+                hangs = CandidateError("it hangs", is_lost=True)
+                faults = {n: hangs for n in folders if not times[int(n)]}
                 left = folders.keys() - faults.keys()
                 return Measured({n: times[int(n)] for n in left}, faults)
 
@@ -191,6 +193,15 @@ def test_an_unfused_plan_that_does_not_work_has_another_in_its_place(
     assert (len(found.trials), found.notes) == (3, [])
 
 
+def test_what_is_lost_and_may_work_the_next_time_is_told_apart(
+    tune_plans: Tune,
+) -> None:
+    lost = CandidateError("does not run: a run died (SIGKILL)", is_lost=True)
+    checks = [check(), lost, CandidateError("no launch"), check(), check()]
+    found = tune_plans([DIED, [], [], [], []], checks, [0.0, 0.0, 0.0, 0.0, 1.0])
+    assert [trial.is_lost for trial in found.trials] == [True, True, False, True, False]
+
+
 def test_what_faults_when_it_is_timed_is_out(tune_plans: Tune) -> None:
     found = tune_plans([[], [], []], [check()] * 3, [0.0, 5.0, 4.0])
     assert (found.chosen.number, found.trials[0].reason) == (2, "it hangs")
@@ -230,14 +241,13 @@ def test_the_fastest_may_not_win_if_it_is_inexact(tune_plans: Tune) -> None:
     assert found.trials[0].measured_ms == 1.0
 
 
-def test_where_all_are_inexact_the_fastest_is_taken_with_a_note(
+def test_where_all_are_inexact_the_fastest_is_taken_all_the_same(
     tune_plans: Tune,
 ) -> None:
     found = tune_plans([[], []], [check()] * 2, [2.0, 1.0], refused=[0, 1])
     assert (found.chosen.number, found.chosen.reason) == (1, None)
-    assert found.notes == [
-        "no plan passes the numerical gate; the chosen is inexact for tiny values"
-    ]
+    assert found.inexact == ["inexact for tiny values"] * 2
+    assert not tune_plans([[]], [check()], [1.0]).inexact
 
 
 def test_without_a_device_the_first_that_is_right_is_chosen(tune_plans: Tune) -> None:

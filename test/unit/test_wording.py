@@ -1,6 +1,6 @@
 import pytest
 
-from cleave.dialects.wording import counted, duration, share
+from cleave.dialects.wording import counted, duration, several, share
 
 
 def test_one_thing_is_singular() -> None:
@@ -17,6 +17,7 @@ def test_others_are_plural_and_large_numbers_are_grouped() -> None:
     [
         (0, "0 us"),
         (0.0000034, "3.400 ns"),
+        (1.395e-9, "less than 1 ns"),
         (0.468, "468.0 us"),
         (0.99996, "1.000 ms"),
         (1.3164, "1.316 ms"),
@@ -25,6 +26,11 @@ def test_others_are_plural_and_large_numbers_are_grouped() -> None:
 )
 def test_times_have_four_digits(milliseconds: float, text: str) -> None:
     assert duration(milliseconds) == text
+
+
+def test_ratios_have_two_digits() -> None:
+    ratios = [several(ratio) for ratio in (0.2424, 1.0, 3.88, 15.5, 1705.2)]
+    assert ratios == ["0.24", "1", "3.9", "16", "1,705"]
 
 
 def test_small_shares_are_not_nothing() -> None:

@@ -1,0 +1,27 @@
+"""What binds a kernel, in one line of a report."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cleave.dialects.wording import counted, duration, several
+
+
+def cost_line(cost: Mapping[str, Any]) -> str:
+    """The resource that a kernel uses longest, for how long, and its threadblocks."""
+    bound_by = cost["bound_by"]
+    text = (
+        f"{cost['kernel']}: by {bound_by}, {duration(cost['alone_ms'][bound_by])} "
+        f"of {duration(cost['predicted_ms'])}"
+    )
+    return f"{text}; {grid_text(cost['grid'])}" if cost["grid"] else text
+
+
+def grid_text(grid: Mapping[str, Any]) -> str:
+    """`512 threadblocks in 3.9 waves`, and how many a multiprocessor runs at a time."""
+    threadblocks = counted(grid["threadblocks"], "threadblock")
+    if grid["tiles"] != grid["threadblocks"]:
+        threadblocks = f"{counted(grid['tiles'], 'tile')} by {threadblocks}"
+    text = f"{threadblocks} in {several(grid['waves'])} waves"
+    if (blocks := grid["blocks_per_multiprocessor"]) > 1:
+        text += f", {blocks} a multiprocessor"
+    return text
