@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from cleave.dialects.algebra.graph import GraphOp
@@ -77,13 +77,19 @@ def compile(
     Raises:
         ValueError, xdsl.utils.exceptions.DiagnosticException: a graph that cannot be
             compiled like this; the message names operator, dim and rule.
+        TypeError: a graph that is neither text nor an operation.
         OSError: a file that cannot be read or written.
     """
+    from cleave.dialects.algebra.graph import GraphOp
     from cleave.lowering.compilation.wanted import Wanted, stated_tiles
     from cleave.lowering.search.effort import Ablation
     from cleave.lowering.search.request import Request, compile_request
     from cleave.tools.graph_file import parse_graph, read_graph
 
+    # Programs whose types nobody checks may give anything.
+    if not isinstance(given := cast(object, graph), str | PathLike | GraphOp):
+        kind = type(given).__name__
+        raise TypeError(f"graph is {kind}; it is a path, IR text or an algebra.graph")
     if isinstance(graph, str) and "algebra.graph" in graph:
         op = parse_graph(graph.encode(), "<text>", name)
     elif isinstance(graph, str | PathLike):

@@ -17,6 +17,7 @@ import threading
 import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NoReturn
 
 from xdsl.parser import Span
@@ -73,8 +74,6 @@ def message(error: BaseException) -> str:
             # Its text begins with a title and a place in no file.
             _, _, context = str(error).split("\n", maxsplit=2)
             return f"error: malformed pipeline, target or frontend\n{context.rstrip()}"
-        case UnicodeDecodeError():
-            return f"error: the input is not UTF-8: {error.reason} at {error.start}"
         case OSError(filename=str(name), strerror=str(reason)):
             return f"error: {name}: {reason}"
         case DiagnosticException() | OSError() | ValueError():
@@ -91,7 +90,10 @@ def message(error: BaseException) -> str:
 
 
 def _located(span: Span | Span[bytes], message: str) -> str:
-    place, _, context = span.print_with_context().partition("\n")
+    # The parser has gone on to the next token when it sees that a type is left out.
+    end = span.start + len(span.content.rstrip())
+    own = replace(span, end=max(end, span.start))
+    place, _, context = own.print_with_context().partition("\n")
     return f"{place}: error: {message}\n{context.rstrip()}"
 
 

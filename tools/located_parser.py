@@ -7,7 +7,7 @@ from xdsl.parser import Parser, Span
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from cleave.tools.errors import InvalidOperation, unknown
+from cleave.tools.errors import InvalidOperation, UsageError, unknown
 
 _NO_OPERATION = "Could not parse entire input!"
 """What xDSL says where an operation should begin."""
@@ -26,8 +26,16 @@ class LocatedParser(Parser):
     """The first line of each operation that was read; xDSL itself keeps no place."""
 
     def __init__(self, ctx: Context, text: bytes, name: str, line_offset: int = 0):
-        """Read `text`, which stands in the file `name` below `line_offset` lines."""
-        super().__init__(ctx, text, name)
+        """
+        Read `text`, which stands in the file `name` below `line_offset` lines. Raises
+        UsageError for what is not UTF-8.
+        """
+        try:
+            super().__init__(ctx, text, name)
+        except UnicodeDecodeError as error:
+            raise UsageError(
+                f"{name}: not UTF-8: {error.reason} at byte {error.start}"
+            ) from error
         self.spans = {}
         self._line_offset = line_offset
         self._start = 0  # of the operation whose name is being read

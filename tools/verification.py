@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from cleave.dialects.algebra.graph import OperatorError
 from cleave.tools.errors import InvalidOperation
 
 
@@ -23,7 +24,8 @@ def explained(
     The error with the operation that caused it: its place in the text that `spans`
     knows, or what it looks like after the pass `previous` has changed it.
     """
-    op = next((op for op in module.walk() if _fails(op, str(error))), module)
+    found = (_failing(op, str(error)) for op in module.walk())
+    op = next(filter(None, found), module)
     text = str(error)
     if not text.startswith("'"):
         text = f"'{op.name}' op: {text}"
@@ -34,13 +36,18 @@ def explained(
     return VerifyException(f"{text}\n  {_first_line(op)}")
 
 
-def _fails(op: Operation, message: str) -> bool:
-    """Whether an operation by itself does not verify, with this message."""
+def _failing(op: Operation, message: str) -> Operation | None:
+    """
+    An operation that by itself does not verify, with this message, or the one in it
+    that is to blame.
+    """
     try:
         op.verify(verify_nested_ops=False)
+    except OperatorError as error:
+        return error.operator if str(error) == message else None
     except VerifyException as error:
-        return str(error) == message
-    return False
+        return op if str(error) == message else None
+    return None
 
 
 def _first_line(op: Operation) -> str:

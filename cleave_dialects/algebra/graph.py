@@ -52,6 +52,14 @@ from cleave.dialects.tensor import (
 from cleave.dialects.wording import counted
 
 
+class OperatorError(VerifyException):
+    """What is wrong with an operator of a graph, which the graph as a whole shows."""
+
+    def __init__(self, message: str, operator: Operator) -> None:
+        super().__init__(message)
+        self.operator = operator
+
+
 @irdl_op_definition
 class ReturnOp(IRDLOperation):
     """
@@ -194,10 +202,13 @@ class GraphOp(IRDLOperation):
                 f"'algebra.graph' op: holds '{op.name}', which is no algebra operator"
             )
         where = f"'{op.name}' op"
-        _require_declared_dims(op.result_type.dims, declared, where, op.result_type)
-        for name, value in op.params.items():
-            _require_declared_dims(_dims_in(value), declared, where, name)
-        op.verify_facts(facts)
+        try:
+            _require_declared_dims(op.result_type.dims, declared, where, op.result_type)
+            for name, value in op.params.items():
+                _require_declared_dims(_dims_in(value), declared, where, name)
+            op.verify_facts(facts)
+        except VerifyException as error:
+            raise OperatorError(str(error), op) from error
 
     def _verify_return(self, where: str) -> None:
         last = self.body.block.last_op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from cleave.passes.scheduling.tiles import parse_tiles
 
@@ -42,9 +42,9 @@ class Wanted:
 
         allowed = ranges(PlanMemoryPass)
         for name, value in stated.items():
-            if value not in allowed[name]:
+            if not _is_whole(value) or value not in allowed[name]:
                 raise CompilationError(
-                    f"{name} is {value}; it is a whole number {allowed[name]}"
+                    f"{name} is {value!r}; it is a whole number {allowed[name]}"
                 )
 
     @property
@@ -62,12 +62,26 @@ def stated_tiles(tiles: str | Mapping[str, int] | None) -> Mapping[str, int] | N
     """
     if tiles is None:
         return None
+    # Programs whose types nobody checks may give anything.
+    if not isinstance(given := cast(object, tiles), str | Mapping):
+        raise CompilationError(
+            f"tiles are {given!r}; they are text, as in 'M=128', or sizes by symbol"
+        )
     parsed = parse_tiles(tiles) if isinstance(tiles, str) else dict(tiles)
     sizes: dict[str, int] = {}
     for name, size in parsed.items():
-        if size is None or size < 1:
+        if size is None:
             raise CompilationError(
-                f"the tile of '{name}' has no size of at least 1; write {name}=SIZE"
+                f"the tile of '{name}' has no size; write {name}=SIZE"
+            )
+        if not _is_whole(size) or size < 1:
+            raise CompilationError(
+                f"the tile of '{name}' is {size!r}; it is a whole number of at least 1"
             )
         sizes[name] = size
     return sizes
+
+
+def _is_whole(value: object) -> bool:
+    """Whether a number is whole, also where somebody states none."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -39,9 +39,11 @@ class Request:
         if self.effort not in (None, RULE, *EFFORTS):
             known = ", ".join((*EFFORTS, RULE))
             raise CompilationError(f"effort is '{self.effort}', not one of {known}")
-        if self.budget_seconds is not None and not self.budget_seconds > 0:
+        budget: object = self.budget_seconds
+        is_number = isinstance(budget, int | float) and budget > 0
+        if budget is not None and not is_number:
             raise CompilationError(
-                f"budget-seconds is {self.budget_seconds:g}, but it is more than 0"
+                f"budget-seconds is {budget!r}; it is a number above 0"
             )
 
     def why_by_rule(self, graph: GraphOp) -> str | None:

@@ -177,6 +177,8 @@ def test_json_is_one_object_with_all_that_is_known(cleave_compile: Run) -> None:
         "max_error": found["max_error"],
         "reason": None,
         "is_unfused": False,
+        "calls_library": False,
+        "is_lost": False,
     }
     # 2 * 4096^3 FLOP, at what an H200 computes.
     assert 0.1 < found["floor_ms"] < 0.2
@@ -239,7 +241,7 @@ def test_standard_input_is_a_file(
     [
         (["--tile", "Z=64"], "tile for 'Z', which is no symbol of @matmul (symbols: "),
         (["--tile", "K=64"], "tile for 'K'"),
-        (["--tile", "M"], "the tile of 'M' has no size of at least 1; write M=SIZE"),
+        (["--tile", "M"], "the tile of 'M' has no size; write M=SIZE"),
         (["--tile", "M=64 M=32"], "two tiles for 'M'"),
         (["--tile", "M:64"], "tile 'M:64' is not of the form SYMBOL or SYMBOL=SIZE"),
         (["--reduce", "N=64"], "tile for 'N', but @matmul reduces no dim of N"),
@@ -252,8 +254,8 @@ def test_standard_input_is_a_file(
         (["--graph", "matmule"], "no graph 'matmule': did you mean matmul?"),
         (["--fastest"], "unrecognized arguments: --fastest"),
         (["--effort=more"], "effort is 'more', not one of quick, normal, full, rule"),
-        (["--budget-seconds=0"], "budget-seconds is 0, but it is more than 0"),
-        (["--budget-seconds=nan"], "budget-seconds is nan, but it is more than 0"),
+        (["--budget-seconds=0"], "budget-seconds is 0.0; it is a number above 0"),
+        (["--budget-seconds=nan"], "budget-seconds is nan; it is a number above 0"),
         (
             ["--require-gpu"],
             "a GPU is required: no CUDA device: there is no NVIDIA driver",
@@ -294,7 +296,7 @@ def test_arguments_that_ask_for_too_much(
             MATMUL + MATMUL.replace("@matmul", "@other"),
             "error: input.mlir: there are 2 graphs, so name one: matmul, other",
         ),
-        (b"\xff\xfe", "error: the input is not UTF-8"),
+        (b"\xff\xfe", "error: input.mlir: not UTF-8"),
     ],
 )
 def test_files_that_are_no_graph(
@@ -304,6 +306,20 @@ def test_files_that_are_no_graph(
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_only_the_operator_is_marked_where_its_type_is_left_out(
+    cleave_compile: Run,
+) -> None:
+    before, after = (
+        "%w: !algebra.tensor<[K, N], f16>",
+        "%w: !algebra.tensor<[K, N], bf16>",
+    )
+    assert before in MATMUL
+    done = cleave_compile(MATMUL.replace(before, after))
+    (message, line, carets) = done.stderr.splitlines()
+    assert message.endswith("error: 'algebra.matmul' op: lhs is f16 but rhs is bf16")
+    assert line[carets.index("^") : carets.index("^") + carets.count("^")] == "%x, %w"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -327,12 +328,24 @@ def test_stated_tiles_are_text_or_a_mapping() -> None:
     assert stated_tiles("") == {}
 
 
-@pytest.mark.parametrize("tiles", ["M", {"M": 0}])
-def test_stated_tiles_have_sizes(tiles: str | dict[str, int]) -> None:
-    with pytest.raises(CompilationError, match=r"tile of 'M' has no size .* M=SIZE"):
+@pytest.mark.parametrize(
+    ("tiles", "message"),
+    [
+        ("M", "the tile of 'M' has no size; write M=SIZE"),
+        ({"M": 0}, "the tile of 'M' is 0; it is a whole number of at least 1"),
+        ({"M": "x"}, "the tile of 'M' is 'x'; it is a whole number of at least 1"),
+        ({"M": True}, "the tile of 'M' is True; it is a whole number of at least 1"),
+        (5, "tiles are 5; they are text, as in 'M=128', or sizes by symbol"),
+    ],
+)
+def test_stated_tiles_have_sizes(tiles: Any, message: str) -> None:
+    with pytest.raises(CompilationError, match=f"^{message}$"):
         stated_tiles(tiles)
 
 
 def test_a_launch_that_is_none_is_refused() -> None:
-    with pytest.raises(CompilationError, match="threads is 0; it is a whole number"):
-        Wanted(threads=0)
+    numbers: list[Any] = [0, "x", True]
+    for threads in numbers:
+        message = f"threads is {threads!r}; it is a whole number"
+        with pytest.raises(CompilationError, match=message):
+            Wanted(threads=threads)

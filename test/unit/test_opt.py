@@ -196,7 +196,7 @@ def test_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_text_that_is_not_utf8(cleave_opt: Run) -> None:
     message = failure(cleave_opt(b"// \xff\n"))
-    assert message == "error: the input is not UTF-8: invalid start byte at 3\n"
+    assert message == "error: input.mlir: not UTF-8: invalid start byte at byte 3\n"
 
 
 @pytest.mark.parametrize(

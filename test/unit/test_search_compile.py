@@ -415,13 +415,21 @@ def test_the_result_of_the_rule_is_kept_as_well(
     ("options", "message"),
     [
         ({"effort": "more"}, "effort is 'more', not one of quick, normal, full, rule"),
-        ({"budget_seconds": -1}, "budget-seconds is -1, but it is more than 0"),
+        ({"budget_seconds": -1}, "budget-seconds is -1; it is a number above 0"),
+        ({"budget_seconds": "x"}, "budget-seconds is 'x'; it is a number above 0"),
         ({"effort": "quick", "require_gpu": True}, "a GPU is required: no CUDA dev"),
     ],
 )
 def test_bad_requests(options: dict[str, Any], message: str) -> None:
     with pytest.raises(CompilationError, match=message):
         cleave.compile(MATMUL, **options)
+
+
+def test_a_graph_that_is_none() -> None:
+    graph: Any = 3
+    message = "^graph is int; it is a path, IR text or an algebra.graph$"
+    with pytest.raises(TypeError, match=message):
+        cleave.compile(graph)
 
 
 @needs_nvcc
