@@ -133,7 +133,10 @@ class DeviceProcess:
             return {"no_device": str(error), LAST: True}
         except (RuntimeError, ValueError, OSError) as error:
             text = next(iter(str(error).splitlines()), type(error).__name__)
-            return {"error": text, "at": at, LAST: not self._gpu.works()}
+            lasts = self._gpu.works()
+            # Of memory that others have taken, there may be more the next time.
+            is_lost = "out of memory" in text
+            return {"error": text, "is_lost": is_lost, "at": at, LAST: not lasts}
 
     def _answer(self, request: dict[str, Any], note: Note) -> dict[str, Any]:
         match request["do"]:

@@ -29,7 +29,7 @@ RUN_SECONDS = 60.0
 class CandidateError(Exception):
     """
     A candidate that cannot be run; the message is one line that says why. `is_lost`
-    says that its process died or came to no end, which may not happen again.
+    says that its process died, came to no end or had no memory, as it may not again.
     """
 
     def __init__(self, message: str, is_lost: bool = False) -> None:
@@ -106,7 +106,7 @@ class DeviceWorker:
         except WorkerLostError as error:
             raise CandidateError(f"does not run: {error}", is_lost=True) from error
         if (reason := answer.get("error")) is not None:
-            raise CandidateError(f"does not run: {reason}")
+            raise CandidateError(f"does not run: {reason}", answer["is_lost"])
         return NumericCheck.parse(answer["check"])
 
     def measure(self, folders: Mapping[str, Path], repeats: int) -> Measured:
@@ -126,6 +126,7 @@ class DeviceWorker:
                 if "times" in answer:
                     return Measured(answer["times"], rejected)
                 name, reason = answer["at"], answer["error"]
+                is_lost = answer["is_lost"]
             except WorkerLostError as error:
                 name, reason, is_lost = error.note, str(error), True
             if name not in left:

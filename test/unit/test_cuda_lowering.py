@@ -119,8 +119,8 @@ def test_a_kernel_that_spills_is_rejected_with_reasons(tmp_path: Path) -> None:
     built = build(generated("chain_without_registers"), H200.arch, tmp_path)
     reasons = built.legality(H200)
     assert len(reasons) == 2
-    assert reasons[0].startswith("chain_kernel: registers spill: ")
-    assert reasons[1].startswith("chain_kernel: wgmma is serialized: (C75")
+    assert reasons[0].startswith("kernel_0: registers spill: ")
+    assert reasons[1].startswith("kernel_0: wgmma is serialized: (C75")
 
 
 @needs_nvcc

@@ -59,6 +59,8 @@ class Gpu:
         if does == f"faults in {when}":
             self.is_lost = True
             raise RuntimeError("CUDA error: illegal instruction\\nand more")
+        if does == f"starves in {when}":
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
         if does == f"refuses in {when}":
             raise ValueError("it changed its argument x")
         if self.is_lost:
@@ -67,6 +69,7 @@ class Gpu:
 raise SystemExit(serve(DeviceProcess(Gpu())))
 '''
 
+DOES = ("works", "dies", "starves", "refuses", "hangs", "faults", "works again")
 Start = Callable[..., DeviceWorker]
 
 
@@ -96,16 +99,20 @@ def test_a_candidate_that_faults_is_rejected_and_others_go_on(
     start: Start, tmp_path: Path
 ) -> None:
     found: dict[str, NumericCheck | str] = {}
+    lost: list[str] = []
     with start() as worker:
-        for does in ("works", "dies", "refuses", "hangs", "faults", "works again"):
+        for does in DOES:
             try:
                 found[does] = worker.check(Path(f"{does} in check"))
             except CandidateError as error:
                 found[does] = str(error)
+                lost += [does] if error.is_lost else []
+    assert lost == ["dies", "starves", "hangs"]
     right = NumericCheck("device", {"M": 4}, DRAWINGS[1], [0.5], [1.0], ["off"])
     assert found == {
         "works": right,
         "dies": "does not run: a run died (SIGABRT; an illegal address)",
+        "starves": "does not run: CUDA out of memory. Tried to allocate 2.00 GiB",
         "refuses": "does not run: it changed its argument x",
         "hangs": "does not run: a run took more than 0.6 s",
         "faults": "does not run: CUDA error: illegal instruction",
@@ -120,10 +127,11 @@ def test_what_faults_when_it_is_timed_is_left_out(start: Start, tmp_path: Path) 
     with start() as worker:
         found = worker.measure(folders, 2)
     assert found.times == {"0": 2.0, "4": 2.0}
-    assert found.rejected == {
-        "1": "cannot be timed: a sample died (SIGABRT; an illegal address)",
-        "2": "cannot be timed: it changed its argument x",
-        "3": "cannot be timed: a sample took more than 0.6 s",
+    rejected = {name: (str(e), e.is_lost) for name, e in found.rejected.items()}
+    assert rejected == {
+        "1": ("cannot be timed: a sample died (SIGABRT; an illegal address)", True),
+        "2": ("cannot be timed: it changed its argument x", False),
+        "3": ("cannot be timed: a sample took more than 0.6 s", True),
     }
     assert starts(tmp_path) == 3
 
