@@ -85,6 +85,7 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0; whatever keeps a graph from being compiled is raised."""
+    from cleave.lowering.compilation.compiled import NotKeptError
     from cleave.lowering.compilation.wanted import Wanted, stated_tiles
     from cleave.lowering.search.effort import Ablation
     from cleave.lowering.search.request import Request, compile_request
@@ -109,10 +110,16 @@ def run(args: argparse.Namespace) -> int:
         Ablation(not args.no_superoptimize, not args.no_iterate, not args.no_layouts),
     )
     graph = read_graph(args.file, args.graph)
+    not_kept: NotKeptError | None = None
     with progress(quiet=args.quiet or args.json) as step:
-        compiled = compile_request(graph, request, out_dir=args.out, progress=step)
+        try:
+            compiled = compile_request(graph, request, out_dir=args.out, progress=step)
+        except NotKeptError as error:
+            compiled, not_kept = error.compiled, error
     if args.json:
         print(json.dumps(compiled.json(), indent=2))
     else:
-        print_report(compiled.report, args.out)
+        print_report(compiled.report, None if not_kept else args.out)
+    if not_kept is not None:
+        raise not_kept
     return 0

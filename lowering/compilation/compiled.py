@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,3 +103,12 @@ class Compiled:
     def __repr__(self) -> str:
         runs = self.report.device or "not runnable here"
         return f"<Compiled @{self.name}: {self.report.choice}; {runs}>"
+
+
+class NotKeptError(OSError):
+    """What was compiled, and a folder that its files could not be written into."""
+
+    def __init__(self, compiled: Compiled, folder: Path, error: OSError) -> None:
+        reason = f"{error.strerror or error}; of what was compiled, no file is there"
+        super().__init__(error.errno or errno.EIO, reason, str(folder))
+        self.compiled = compiled

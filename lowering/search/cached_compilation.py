@@ -11,12 +11,13 @@ import shutil
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, TypeAlias
 
 from cleave.dialects.wording import counted
-from cleave.lowering.compilation.compiled import Compiled
+from cleave.lowering.compilation.compiled import Compiled, NotKeptError
 from cleave.lowering.compilation.folder import clear_folder
 from cleave.lowering.compilation.place import Place, require_gpu
 from cleave.lowering.compilation.report import parse_report
@@ -64,12 +65,14 @@ def compile_cached(
         out_dir: where all files are kept; if None, as long as the result.
         notes: what the report says besides, whether it is from the cache or not.
     Raises:
-        CompilationError, if a GPU is required and the kernel did not run; OSError; and
-        what `make` raises.
+        CompilationError, if a GPU is required and the kernel did not run; NotKeptError
+        if the files do not fit into `out_dir`; OSError; and what `make` raises.
     """
-    folder = out_dir or Path(mkdtemp(prefix="cleave-"))
+    is_new = out_dir is not None and not out_dir.exists()
+    if out_dir is not None:
+        clear_folder(out_dir)  # which shows before all the work whether that is allowed
+    folder = Path(mkdtemp(prefix="cleave-"))
     try:
-        clear_folder(folder)
         if key is None:
             record = make(folder)
         else:
@@ -77,12 +80,30 @@ def compile_cached(
         record["report"]["notes"] += notes
         compiled = _finished(record, folder, place, gpu_is_required)
     except BaseException:
-        if out_dir is None:
-            shutil.rmtree(folder, ignore_errors=True)
+        if out_dir is not None:
+            # What there is shows why there is no more.
+            with suppress(OSError):
+                copy_files(folder, out_dir)
+        shutil.rmtree(folder, ignore_errors=True)
         raise
-    if out_dir is None:
-        weakref.finalize(compiled, shutil.rmtree, folder, ignore_errors=True)
+    finalizer = weakref.finalize(compiled, shutil.rmtree, folder, ignore_errors=True)
+    if out_dir is not None:
+        _move(compiled, out_dir, is_new)
+        finalizer()
     return compiled
+
+
+def _move(compiled: Compiled, folder: Path, is_new: bool) -> None:
+    """Take a folder for the files of what was compiled, or leave nothing there."""
+    try:
+        copy_files(compiled.folder, folder)
+    except OSError as error:
+        with suppress(OSError):
+            clear_folder(folder)
+            if is_new:
+                folder.rmdir()
+        raise NotKeptError(compiled, folder, error) from error
+    compiled.folder = folder
 
 
 def _kept(

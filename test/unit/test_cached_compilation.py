@@ -1,6 +1,8 @@
 """When a compilation may be kept, and when one that was kept is enough."""
 
+import errno
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,12 +10,14 @@ from typing import Any
 import pytest
 
 from cleave.lowering.compilation import place as place_module
+from cleave.lowering.compilation.compiled import NotKeptError
 from cleave.lowering.compilation.device import Device, NoDeviceError
 from cleave.lowering.compilation.place import Place, this_place
 from cleave.lowering.compilation.wanted import CompilationError
 from cleave.lowering.hardware import load_hardware
 from cleave.lowering.search.cached_compilation import compile_cached, key_of
 from cleave.lowering.search.report import SearchReport, TrialReport
+from cleave.tools.errors import message
 
 H200 = load_hardware("h200")
 DEVICE = Device(0, "NVIDIA H200", H200)
@@ -174,6 +178,45 @@ def test_a_result_of_the_cache_says_what_it_took_now(
     assert kept.seconds["cache"] < 5
     (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
     assert kept.notes == [f"from the cache, made in 12.2 s: {folder}"]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_full_disk_takes_all_files_or_none(
+    is_new: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was compiled is not lost, and files of others stay."""
+    out = tmp_path / "out"
+    if not is_new:
+        out.mkdir()
+        for name in ("notes.txt", "module.py"):
+            (out / name).write_text("old")
+    copied: list[Path] = []
+
+    def full(file: Path, folder: Path) -> None:
+        (folder / file.name).write_text("")
+        copied.append(folder / file.name)
+        if len(copied) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copy", full)
+    with pytest.raises(NotKeptError) as caught:
+        compile_cached(
+            lambda folder: record("numpy-tiles", None),
+            None,
+            NONE,
+            gpu_is_required=False,
+            out_dir=out,
+            progress=str,
+        )
+    assert len(copied) == 2
+    assert message(caught.value) == (
+        f"error: {out}: No space left on device; of what was compiled, no file is there"
+    )
+    left = [path.name for path in out.iterdir()] if out.exists() else None
+    assert left == (None if is_new else ["notes.txt"])
+    compiled = caught.value.compiled
+    assert compiled.report.graph == "g"
+    assert (compiled.folder / "report.html").exists()
 
 
 def test_what_was_made_without_a_gpu_is_not_for_one(made: Callable[..., int]) -> None:

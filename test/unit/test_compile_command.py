@@ -1,8 +1,10 @@
 """`cleave compile`: its report, its JSON, and one message for each bad input."""
 
 import dataclasses
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -415,6 +417,34 @@ def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["compile", "missing.mlir"]) == 1
     out, err = capsys.readouterr()
     assert (out, err) == ("", "error: missing.mlir: No such file or directory\n")
+
+
+@pytest.mark.usefixtures("quick_build")
+@pytest.mark.parametrize("as_json", [True, False])
+def test_where_files_do_not_fit_the_report_is_printed_all_the_same(
+    as_json: bool,
+    cleave_compile: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    copy = shutil.copy
+
+    def full(file: Path, folder: Path) -> None:
+        if folder.name == "kept":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        copy(file, folder)
+
+    monkeypatch.setattr(shutil, "copy", full)
+    out = tmp_path / "kept"
+    done = cleave_compile(MATMUL, "--out", str(out), *(["--json"] if as_json else []))
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: kept: No space left on device; ")
+    if as_json:
+        assert json.loads(done.stdout)["graph"] == "matmul"
+    else:
+        assert done.stdout.startswith("graph     @matmul")
+        assert "files     " not in done.stdout
+    assert not out.exists()
 
 
 def test_a_folder_that_cannot_be_made(cleave_compile: Run, tmp_path: Path) -> None:
