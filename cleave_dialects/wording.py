@@ -7,8 +7,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def several(ratio: float) -> str:
-    """How often, in two digits or more: `0.24`, `3.9`, `24`, `1,705`."""
-    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+    """How often, in up to three digits or more: `0.97`, `1.03`, `24`, `1,705`."""
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.3g}"
 
 
 def duration(milliseconds: float) -> str:

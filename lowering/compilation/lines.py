@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cleave.dialects.wording import duration
 from cleave.lowering.compilation.report import RuleReport
 from cleave.lowering.report_page.check_line import check_line
 from cleave.lowering.report_page.kernel_line import kernel_line
@@ -14,6 +13,7 @@ from cleave.lowering.report_page.lines import (
     opening_lines,
     under,
 )
+from cleave.lowering.report_page.time_lines import time_lines
 
 SHOWN = 3
 """Rejected configurations that are shown."""
@@ -46,8 +46,5 @@ def result_lines(report: RuleReport) -> Iterator[Line]:
         check.method, check.sizes, check.max_error, check.max_allowed, check.drawing
     )
     yield "checked", checked
-    if report.measured_ms is not None:
-        yield "measured", duration(report.measured_ms)
-    else:
-        yield "measured", f"no: {report.not_measured}"
+    yield from time_lines(report)
     yield from closing_lines(report.notes, report.seconds)

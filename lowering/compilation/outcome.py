@@ -16,6 +16,8 @@ from cleave.lowering.compilation.report import RuleReport
 from cleave.lowering.search.effort import RULE
 from cleave.lowering.search.floor import floor_ms
 from cleave.lowering.search.report import TrialReport
+from cleave.passes.cost.breakdown import KernelCost, plan_costs
+from cleave.passes.scheduling.selection import total_seconds
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,14 @@ def report_of(
     kernels = [op for op in plan.body.block.ops if isinstance(op, KernelOp)]
     configuration = best.choice.configuration
     name = graph.graph_name
+    costs: list[KernelCost] = []
+    predicted_ms = launch_ms = None
+    if all(isinstance(size, int) for size in sizes.values()):
+        costs = plan_costs(plan, place.hardware)
+        seconds_of_each = [cost.seconds for cost in costs]
+        total = total_seconds(seconds_of_each, place.hardware)
+        predicted_ms = total * 1e3
+        launch_ms = (total - sum(seconds_of_each)) * 1e3
     trials = [
         replace(
             _trial(number, name, each.configuration, each.check, None, each.reason),
@@ -64,9 +74,8 @@ def report_of(
         )
         for number, each in enumerate(rejected)
     ]
-    trials.append(
-        _trial(len(trials), name, configuration, best.check, measured_ms, None)
-    )
+    taken = _trial(len(trials), name, configuration, best.check, measured_ms, None)
+    trials.append(replace(taken, predicted_ms=predicted_ms))
     return RuleReport(
         graph=name,
         sizes={n: s if isinstance(s, int) else None for n, s in sizes.items()},
@@ -82,9 +91,9 @@ def report_of(
         checked_sizes=best.check.sizes,
         max_error=best.check.max_error,
         allowed_error=best.check.max_allowed,
-        predicted_ms=None,  # the rule has no cost model
-        launch_ms=None,
-        costs=[],
+        predicted_ms=predicted_ms,
+        launch_ms=launch_ms,
+        costs=[cost.literal() for cost in costs],
         measured_ms=measured_ms,
         not_measured=not_measured,
         unfused_ms=None,

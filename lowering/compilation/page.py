@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cleave.lowering.compilation.lines import chosen_lines, result_lines
 from cleave.lowering.compilation.report import RuleReport
+from cleave.lowering.report_page.cost_table import cost_table
 from cleave.lowering.report_page.page import Page, Row, Table
 from cleave.lowering.search.page import search_page
 from cleave.lowering.search.report import SearchReport
@@ -23,10 +24,11 @@ def page_of(report: SearchReport, pictures: Mapping[str, str]) -> Page:
         [*chosen_lines(report), *result_lines(report)],
         pictures,
         [
+            cost_table(report),
             Table(
                 "Configurations that were rejected",
                 ["configuration", "reason"],
                 rejected,
-            )
+            ),
         ],
     )

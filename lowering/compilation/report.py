@@ -18,10 +18,10 @@ class RuleReport(SearchReport):
     A compilation by the rule: what a search reports, and what a configuration is.
 
     Its trials are the configurations that were rejected, and the one that was not.
-    Nothing is predicted, and nothing left out. `sizes` has None for a dim that is only
-    known at run time. `kernels` has less of each kernel where there is no nvcc.
-    `threads`, `form` and `pipeline` (as `cleave-opt -p` takes it) are what came of the
-    configuration, `why` is how it was found.
+    Only this one is predicted, and nothing left out. `sizes` has None for a dim that is
+    only known at run time, and then there is no prediction. `kernels` has less of each
+    kernel where there is no nvcc. `threads`, `form` and `pipeline` (as `cleave-opt -p`
+    takes it) are what came of the configuration, `why` is how it was found.
     """
 
     configuration: Configuration

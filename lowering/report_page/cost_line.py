@@ -17,7 +17,7 @@ def cost_line(cost: Mapping[str, Any]) -> str:
 
 
 def grid_text(grid: Mapping[str, Any]) -> str:
-    """`512 threadblocks in 3.9 waves`, and how many a multiprocessor runs at a time."""
+    """`512 threadblocks in 3.88 waves`, and how many a multiprocessor runs at a time."""
     threadblocks = counted(grid["threadblocks"], "threadblock")
     if grid["tiles"] != grid["threadblocks"]:
         threadblocks = f"{counted(grid['tiles'], 'tile')} by {threadblocks}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from cleave.dialects.wording import counted, duration, several
+from cleave.dialects.wording import counted, duration
 from cleave.lowering.report_page.check_line import check_line
-from cleave.lowering.report_page.cost_line import cost_line
 from cleave.lowering.report_page.kernel_line import kernel_line
 from cleave.lowering.report_page.lines import (
     Line,
@@ -15,12 +14,11 @@ from cleave.lowering.report_page.lines import (
     opening_lines,
     under,
 )
+from cleave.lowering.report_page.time_lines import time_lines
 from cleave.lowering.search.report import SearchReport, TrialReport
 
 SHOWN = 5
 """How many reasons for which schedules were left out are shown."""
-MOST_FLOORS = 1000
-"""Times the floor beyond which it does not matter how often."""
 
 
 def search_lines(report: SearchReport) -> Iterator[Line]:
@@ -57,7 +55,7 @@ def result_lines(report: SearchReport) -> Iterator[Line]:
         report.checked, report.checked_sizes, report.max_error, report.allowed_error
     )
     yield "checked", checked
-    yield from _times(report)
+    yield from time_lines(report)
 
 
 def _rejected(report: SearchReport) -> Iterable[str]:
@@ -77,35 +75,3 @@ def _rejected(report: SearchReport) -> Iterable[str]:
 
 def _name(trial: TrialReport) -> str:
     return f"@{trial.graph}" + (" with cuBLAS" if trial.calls_library else "")
-
-
-def _times(report: SearchReport) -> Iterator[Line]:
-    if report.predicted_ms is not None:
-        launches = ""
-        if report.launch_ms is not None:
-            launches = f", {duration(report.launch_ms)} of it for launches"
-        yield "predicted", f"{duration(report.predicted_ms)}{launches}"
-        yield from under("bound", map(cost_line, report.costs))
-    measured = report.measured_ms
-    if measured is None:
-        yield "measured", f"no: {report.not_measured}"
-    else:
-        beside = ""
-        if report.chose_unfused:
-            beside = ": the unfused plan, and nothing is faster"
-        elif report.unfused_ms:
-            beside = f", unfused {duration(report.unfused_ms)}"
-        yield "measured", f"{duration(measured)}{beside}"
-    if report.floor_ms is not None:
-        yield "floor", f"{duration(report.floor_ms)}{_above_floor(report)}"
-
-
-def _above_floor(report: SearchReport) -> str:
-    time, how = report.measured_ms, "measured"
-    if time is None:
-        time, how = report.predicted_ms, "predicted"
-    if not report.floor_ms or not time:
-        return ""
-    ratio = time / report.floor_ms
-    times = several(ratio) if ratio < MOST_FLOORS else f"over {MOST_FLOORS:,}"
-    return f"; {how} is {times} times that"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cleave.dialects.wording import counted, duration
-from cleave.lowering.report_page.cost_line import grid_text
+from cleave.lowering.report_page.cost_table import cost_table
 from cleave.lowering.report_page.lines import closing_lines
 from cleave.lowering.report_page.page import Page, Row, Table
 from cleave.lowering.search.lines import result_lines
@@ -20,7 +20,7 @@ def search_page(report: SearchReport, pictures: Mapping[str, str]) -> Page:
         [*result_lines(report), *closing_lines(report.notes, report.seconds)],
         pictures,
         [
-            _costs(report),
+            cost_table(report),
             Table(
                 "Plans that were tried",
                 ["#", "graph", "schedule", "predicted", "measured", "fate"],
@@ -34,32 +34,6 @@ def search_page(report: SearchReport, pictures: Mapping[str, str]) -> Page:
                 numbers=["schedules"],
             ),
         ],
-    )
-
-
-def _costs(report: SearchReport) -> Table:
-    """Each kernel of the chosen plan, and each resource as if no other took time."""
-    resources = dict.fromkeys(
-        name for cost in report.costs for name in cost["alone_ms"]
-    )
-    columns = ["predicted", *resources, "idle"]
-    return Table(
-        "Predicted time, and the time that each resource alone would take",
-        ["kernel", "threadblocks", "bound by", *columns],
-        [
-            Row(
-                [
-                    cost["kernel"],
-                    grid_text(cost["grid"]) if cost["grid"] else "",
-                    cost["bound_by"],
-                    duration(cost["predicted_ms"]),
-                    *(duration(cost["alone_ms"].get(name, 0)) for name in resources),
-                    duration(cost["uneven_ms"]),
-                ]
-            )
-            for cost in report.costs
-        ],
-        numbers=columns,
     )
 
 

@@ -11,13 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cleave.dialects.algebra.graph import GraphOp
-from cleave.dialects.itgraph.plan import PlanOp
 from cleave.dialects.wording import counted
 from cleave.lowering.compilation.device_worker import DeviceWorker
 from cleave.lowering.compilation.place import Place
 from cleave.lowering.compilation.wanted import CompilationError
-from cleave.lowering.hardware import Hardware
-from cleave.lowering.plan import KernelSpec, Plan
 from cleave.lowering.report_page.graph_picture import pictures
 from cleave.lowering.search.candidates import (
     Candidates,
@@ -34,9 +31,6 @@ from cleave.lowering.search.stages import chosen_stages, printed
 from cleave.lowering.search.tuning import Trial, Tuning, tune
 from cleave.passes.cost.breakdown import plan_costs
 from cleave.passes.symbolize import SymbolizePass
-
-CUBLAS = "cuBLAS"
-"""What a call of a library is called among kernels."""
 
 
 def searched(
@@ -126,7 +120,7 @@ def _report(
     binding = graph.facts.binding
     kernels = [r for kernel in chosen.built.kernels for r in kernel.reports]
     predicted_ms = chosen.candidate.predicted_ms
-    costs = costs_of(chosen.candidate.plan, chosen.built.plan, place.hardware)
+    costs = plan_costs(chosen.candidate.plan, place.hardware)
     unfused = [
         trial.measured_ms
         for trial in tuning.trials
@@ -154,8 +148,8 @@ def _report(
         max_error=check.max_error,
         allowed_error=check.max_allowed,
         predicted_ms=predicted_ms,
-        launch_ms=predicted_ms - sum(cost["predicted_ms"] for cost in costs),
-        costs=costs,
+        launch_ms=predicted_ms - sum(cost.seconds for cost in costs) * 1e3,
+        costs=[cost.literal() for cost in costs],
         measured_ms=chosen.measured_ms,
         not_measured=cannot_run,
         unfused_ms=min(unfused, default=None),
@@ -178,18 +172,6 @@ def _inexact(found: Candidates, tuning: Tuning) -> Iterator[str]:
             f"the numerical gate passes none of {judged} that it judged, of "
             f"{counted(found.graphs, 'candidate')}; the chosen is {tuning.inexact[0]}"
         )
-
-
-def costs_of(plan: PlanOp, built: Plan, hardware: Hardware) -> list[dict[str, Any]]:
-    """What each launch of a plan costs, by the name that it has in the module."""
-    names = [
-        launch.function if isinstance(launch, KernelSpec) else CUBLAS
-        for launch in built.launches
-    ]
-    return [
-        {"kernel": name, **cost.literal()}
-        for name, cost in zip(names, plan_costs(plan, hardware), strict=True)
-    ]
 
 
 def _trial_report(trial: Trial) -> TrialReport:

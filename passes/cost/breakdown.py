@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from math import ceil, inf
 from typing import Any, cast
 
@@ -26,6 +27,8 @@ from cleave.passes.cost.form import Launch, Specialization, Times
 from cleave.passes.cost.forms import FORM_COSTS
 from cleave.passes.cost.library import call_seconds
 
+CUBLAS = "cuBLAS"
+"""What a call of a library is called among kernels."""
 LATENCY = "latency"
 """Of memory, and in which warps wait for matmuls and for each other."""
 NO_TIME: Mapping[str, Mapping[str, float]] = {
@@ -70,6 +73,8 @@ class Grid:
 class KernelCost:
     """Why a kernel takes as long as the model says, in seconds without the launch."""
 
+    name: str
+    """As in the generated module, or `CUBLAS`."""
     grid: Grid | None
     """None for a call of a library, which does not tell."""
     seconds: float
@@ -86,6 +91,7 @@ class KernelCost:
     def literal(self) -> dict[str, Any]:
         """The cost in milliseconds, as JSON takes it."""
         return {
+            "kernel": self.name,
             "predicted_ms": self.seconds * 1e3,
             "bound_by": self.bound_by,
             "alone_ms": {name: time * 1e3 for name, time in self.alone.items()},
@@ -97,9 +103,10 @@ class KernelCost:
 def plan_costs(plan: PlanOp, hardware: Hardware) -> list[KernelCost]:
     """The costs of what a plan launches, in order; all of its sizes are bound."""
     costs: list[KernelCost] = []
+    numbers = count()
     for op in plan.body.block.ops:
         if isinstance(op, KernelOp):
-            costs.append(_kernel_cost(op, hardware))
+            costs.append(_kernel_cost(f"kernel_{next(numbers)}", op, hardware))
         elif isinstance(op, LibraryMatmul):
             costs.append(_call_cost(op, plan, hardware))
     return costs
@@ -123,7 +130,7 @@ def launch_of(kernel: KernelOp) -> Launch:
     )
 
 
-def _kernel_cost(kernel: KernelOp, hardware: Hardware) -> KernelCost:
+def _kernel_cost(name: str, kernel: KernelOp, hardware: Hardware) -> KernelCost:
     def seconds(on: Hardware) -> float:
         return float(np.max(predicted_times(kernel, on).seconds))
 
@@ -135,6 +142,7 @@ def _kernel_cost(kernel: KernelOp, hardware: Hardware) -> KernelCost:
     total = seconds(hardware)
     threadblocks = int(np.max(times.threadblocks))
     return KernelCost(
+        name,
         Grid(tiles, threadblocks, blocks, waves),
         total,
         total * (1 - even / ceil(even)),
@@ -147,7 +155,7 @@ def _call_cost(call: LibraryMatmul, plan: PlanOp, hardware: Hardware) -> KernelC
         return call_seconds(call, plan, on)
 
     alone = {name: time for name, time in _alone(seconds, hardware).items() if time}
-    return KernelCost(None, seconds(hardware), 0.0, alone)
+    return KernelCost(CUBLAS, None, seconds(hardware), 0.0, alone)
 
 
 def _alone(

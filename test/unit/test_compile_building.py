@@ -34,7 +34,7 @@ LITERAL: dict[str, Any] = {
     "sizes": {},
 }
 LEGAL = KernelReport(
-    name="kernel_kernel",
+    name="kernel_0",
     arch="sm_90a",
     threads=384,
     registers=168,
@@ -85,11 +85,11 @@ def test_a_legal_kernel(compiled: list[KernelReport | str], tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("report", "fault", "only_lacks"),
     [
-        (WITHOUT_TMA, "kernel_kernel: tma is required, used: wgmma", True),
-        (SPILLING, "kernel_kernel: registers spill: 8 bytes stored", False),
+        (WITHOUT_TMA, "kernel_0: tma is required, used: wgmma", True),
+        (SPILLING, "kernel_0: registers spill: 8 bytes stored", False),
         (
             replace(LEGAL, serialized=("(C7510) serialized",)),
-            "kernel_kernel: wgmma is serialized: (C7510) serialized",
+            "kernel_0: wgmma is serialized: (C7510) serialized",
             False,
         ),
     ],
@@ -112,9 +112,9 @@ def test_a_kernel_with_a_fault(
     [
         (
             replace(SPILLING, dynamic_smem_bytes=240000),
-            "^kernel_kernel: SMEM of 241024 bytes, a threadblock has 232448$",
+            "^kernel_0: SMEM of 241024 bytes, a threadblock has 232448$",
         ),
-        (replace(LEGAL, threads=2048), "^kernel_kernel: 2048 threads, a threadblock"),
+        (replace(LEGAL, threads=2048), "^kernel_0: 2048 threads, a threadblock"),
         ("compilation took more than 120 s", "^compilation took more than 120 s$"),
     ],
 )

@@ -145,12 +145,12 @@ def test_lines() -> None:
         (
             "bound",
             "kernel_0: by tensor cores, 100.0 us of 200.0 us; "
-            "512 tiles by 132 threadblocks in 3.9 waves",
+            "512 tiles by 132 threadblocks in 3.88 waves",
         ),
         (
             "",
             "kernel_1: by GMEM, 90.00 us of 100.0 us; "
-            "1 threadblock in 0.0038 waves, 2 a multiprocessor",
+            "1 threadblock in 0.00379 waves, 2 a multiprocessor",
         ),
         ("", "cuBLAS: by GMEM, 75.00 us of 75.00 us"),
         ("measured", "400.0 us, unfused 800.0 us"),
@@ -187,7 +187,7 @@ def test_rejected_plans_are_told_apart_and_say_how_fast_they_may_be() -> None:
 @pytest.mark.parametrize(
     ("floor_ms", "measured_ms", "text"),
     [
-        (0.4, None, "400.0 us; predicted is 1.2 times that"),
+        (0.4, None, "400.0 us; predicted is 1.25 times that"),
         (0.4, 0.1, "400.0 us; measured is 0.25 times that"),
         (0.02, None, "20.00 us; predicted is 25 times that"),
         (1.395e-9, None, "less than 1 ns; predicted is over 1,000 times that"),
@@ -232,7 +232,7 @@ def test_the_page_has_all_texts_escaped() -> None:
         "@g_2",
         "@<u>",
         "500.0 us",
-        "512 tiles by 132 threadblocks in 3.9 waves",
+        "512 tiles by 132 threadblocks in 3.88 waves",
         "62.50 us",
         "11.00 us",
     ):

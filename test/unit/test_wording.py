@@ -28,9 +28,9 @@ def test_times_have_four_digits(milliseconds: float, text: str) -> None:
     assert duration(milliseconds) == text
 
 
-def test_ratios_have_two_digits() -> None:
+def test_ratios_have_up_to_three_digits() -> None:
     ratios = [several(ratio) for ratio in (0.2424, 1.0, 3.88, 15.5, 1705.2)]
-    assert ratios == ["0.24", "1", "3.9", "16", "1,705"]
+    assert ratios == ["0.242", "1", "3.88", "16", "1,705"]
 
 
 def test_small_shares_are_not_nothing() -> None:
