@@ -17,11 +17,12 @@ def cost_line(cost: Mapping[str, Any]) -> str:
 
 
 def grid_text(grid: Mapping[str, Any]) -> str:
-    """`512 threadblocks in 3.88 waves`, and how many a multiprocessor runs at a time."""
+    """`512 threadblocks in 3.88 waves`, and how many run on a multiprocessor."""
     threadblocks = counted(grid["threadblocks"], "threadblock")
     if grid["tiles"] != grid["threadblocks"]:
         threadblocks = f"{counted(grid['tiles'], 'tile')} by {threadblocks}"
-    text = f"{threadblocks} in {several(grid['waves'])} waves"
+    waves = several(grid["waves"])
+    text = f"{threadblocks} in {waves} {'wave' if waves == '1' else 'waves'}"
     if (blocks := grid["blocks_per_multiprocessor"]) > 1:
         text += f", {blocks} a multiprocessor"
     return text

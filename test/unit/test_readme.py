@@ -2,13 +2,24 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from subprocess import CompletedProcess
 from textwrap import dedent
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
+
+from cleave.dialects.algebra.graph import GraphOp
+from cleave.lowering.compilation import place
+from cleave.lowering.compilation.device import NoDeviceError
+from cleave.lowering.compile_workers import CompileJob, CompileOutcome
+from cleave.lowering.search import tuning
+from cleave.lowering.search.lines import search_lines
+from cleave.lowering.search.request import Request, compile_request
+from cleave.lowering.toolchain import find_nvcc
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -53,6 +64,48 @@ def test_an_output_with_another_line_does_not_match() -> None:
     assert matches("a\n...\nd\n", "a\nb\nc\nd\n")
     assert not matches("a\n...\nd\n", "a\nb\nc\ne\n")
     assert not matches("a\nd\n", "a\nb\nd\n")
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+def test_the_report_shown_is_one(
+    example_graph: Callable[..., GraphOp],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """But for its numbers, and for what nvcc says of the kernel."""
+    pytest.importorskip("tilelang")
+
+    def compile_all(jobs: Sequence[CompileJob], **_: Any) -> list[CompileOutcome]:
+        return [CompileOutcome(job, fake_build(job.folder), None, 0.0) for job in jobs]
+
+    def legality(_: object) -> list[str]:
+        return []
+
+    def fake_build(folder: Path) -> Any:
+        return SimpleNamespace(folder=folder, legality=legality, kernels=())
+
+    monkeypatch.setattr(tuning, "compile_all", compile_all)
+    monkeypatch.setattr(place, "visible_device", no_device)
+    request = Request(effort="quick", use_cache=False)
+    graph = example_graph("attention_softmax")
+    report = compile_request(graph, request, out_dir=tmp_path).report
+    printed = {without_numbers(f"{w:10}{text}") for w, text in search_lines(report)}
+    (sample,) = (
+        block for block in blocks() if block.startswith("graph     @attention")
+    )
+    *shown, rest = sample.strip("\n").split("\n")
+    assert rest == "..."
+    assert {without_numbers(line) for line in shown} - printed == {
+        without_numbers(line) for line in shown if line.startswith("kernel ")
+    }
+
+
+def no_device() -> NoReturn:
+    raise NoDeviceError("no CUDA device: there is no NVIDIA driver")
+
+
+def without_numbers(line: str) -> str:
+    return re.sub(r"\d[\d,.]*", "N", line)
 
 
 def test_the_operator_shown_is_that_of_the_dialect() -> None:
