@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -119,6 +119,9 @@ def _report(
     assert chosen.built is not None
     binding = graph.facts.binding
     kernels = [r for kernel in chosen.built.kernels for r in kernel.reports]
+    notes = [*found.notes, *tuning.notes]
+    if tuning.inexact:
+        notes.append(inexact_note(tuning.inexact, found.graphs))
     predicted_ms = chosen.candidate.predicted_ms
     costs = plan_costs(chosen.candidate.plan, place.hardware)
     unfused = [
@@ -158,20 +161,21 @@ def _report(
         evaluated=found.pruned.evaluated,
         pruned={**found.pruned.by_rule, **found.pruned.refused},
         trials=trials,
-        notes=[*found.notes, *_inexact(found, tuning), *tuning.notes],
+        notes=notes,
         versions=place.versions,
         seconds={name: round(s, 3) for name, s in tuning.seconds.items()},
     )
 
 
-def _inexact(found: Candidates, tuning: Tuning) -> Iterator[str]:
-    """That what was chosen is inexact, if none of what was judged is not."""
-    if tuning.inexact:
-        judged = counted(len(tuning.inexact), "plan")
-        yield (
-            f"the numerical gate passes none of {judged} that it judged, of "
-            f"{counted(found.graphs, 'candidate')}; the chosen is {tuning.inexact[0]}"
-        )
+def inexact_note(reasons: Sequence[str], candidates: int) -> str:
+    """
+    What the report says where the numerical gate refuses all plans that it judged, the
+    chosen for the first of these reasons. Not all candidates were judged.
+    """
+    return (
+        f"the numerical gate passes none of {counted(len(reasons), 'plan')} that it "
+        f"judged, of {counted(candidates, 'candidate')}; the chosen is {reasons[0]}"
+    )
 
 
 def _trial_report(trial: Trial) -> TrialReport:

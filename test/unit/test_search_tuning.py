@@ -19,6 +19,7 @@ from cleave.lowering.hardware import load_hardware
 from cleave.lowering.search import tuning
 from cleave.lowering.search.candidates import PlannedCandidate
 from cleave.lowering.search.gate_check import GraphGate
+from cleave.lowering.search.searching import inexact_note
 from cleave.lowering.search.tuning import Tuning, tune
 from cleave.lowering.search.unfused import NO_UNFUSED
 from cleave.passes.stabilize_exp import stabilize
@@ -247,6 +248,10 @@ def test_where_all_are_inexact_the_fastest_is_taken_all_the_same(
     found = tune_plans([[], []], [check()] * 2, [2.0, 1.0], refused=[0, 1])
     assert (found.chosen.number, found.chosen.reason) == (1, None)
     assert found.inexact == ["inexact for tiny values"] * 2
+    assert inexact_note(found.inexact, 27) == (
+        "the numerical gate passes none of 2 plans that it judged, of 27 candidates; "
+        "the chosen is inexact for tiny values"
+    )
     assert not tune_plans([[]], [check()], [1.0]).inexact
 
 
