@@ -189,6 +189,7 @@ def test_a_cubin_is_built_and_everything_is_kept(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 2
     assert "threadblocks over" in page
+    assert "the time that each resource alone would take" in page
     assert json.loads((tmp_path / "report.json").read_text()) == compiled.report.json()
     assert load_built(tmp_path).plan.name == "attention_fig5a"
     (report,) = compiled.report.kernels
@@ -299,12 +300,15 @@ def test_a_folder_that_nobody_asked_for_goes_with_the_object(
 
 
 def test_the_first_without_a_fault_is_taken(build: Callable[..., list[str]]) -> None:
-    sources = build(BuildError("TileLang refuses kernel_0"), ["it spills"], None)
+    died = BuildError("compilation died (SIGKILL)", is_lost=True)
+    sources = build(died, ["it spills"], None)
     compiled = compiled_by_rule(EXAMPLES / "matmul.mlir")
     assert len(set(sources)) == 3
     assert compiled.source == sources[2]
     reasons = [rejection.reason for rejection in compiled.report.rejected]
-    assert reasons == ["TileLang refuses kernel_0", "it spills"]
+    assert reasons == ["compilation died (SIGKILL)", "it spills"]
+    lost = [rejection.is_lost for rejection in compiled.report.rejected]
+    assert lost == [True, False]
     assert compiled.report.faults == []
 
 
