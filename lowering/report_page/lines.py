@@ -7,6 +7,9 @@ from typing import TypeAlias
 
 from cleave.lowering.search.report import SearchReport
 
+SHORT = 0.1
+"""Seconds below which they are worded as milliseconds."""
+
 Line: TypeAlias = tuple[str, str]
 """A word, and what there is to say under it."""
 
@@ -27,4 +30,8 @@ def opening_lines(report: SearchReport) -> Iterator[Line]:
 def closing_lines(notes: Sequence[str], seconds: Mapping[str, float]) -> Iterator[Line]:
     """The notes, and how long the phases of a compilation took."""
     yield from under("note", notes)
-    yield "took", ", ".join(f"{name} {spent:.1f} s" for name, spent in seconds.items())
+    yield "took", ", ".join(f"{name} {_spent(s)}" for name, s in seconds.items())
+
+
+def _spent(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= SHORT else f"{seconds * 1e3:.0f} ms"

@@ -114,10 +114,14 @@ def plan_costs(plan: PlanOp, hardware: Hardware) -> list[KernelCost]:
 
 def predicted_times(kernel: KernelOp, hardware: Hardware) -> Times:
     """The times of a kernel as it is planned, `(1, 1)` arrays."""
+    return _times_on(kernel)(hardware)
+
+
+def _times_on(kernel: KernelOp) -> Callable[[Hardware], Times]:
     assert kernel.form is not None  # it is planned
     (form,) = (each for each in FORM_COSTS if each.name == kernel.form.data)
-    at = Evaluation(kernel_forms(kernel), {})
-    return form.times(at, [launch_of(kernel)], hardware)
+    at, launch = Evaluation(kernel_forms(kernel), {}), launch_of(kernel)
+    return lambda hardware: form.times(at, [launch], hardware)
 
 
 def launch_of(kernel: KernelOp) -> Launch:
@@ -131,19 +135,18 @@ def launch_of(kernel: KernelOp) -> Launch:
 
 
 def _kernel_cost(name: str, kernel: KernelOp, hardware: Hardware) -> KernelCost:
-    def seconds(on: Hardware) -> float:
-        return float(np.max(predicted_times(kernel, on).seconds))
+    times_on = _times_on(kernel)
 
-    times = predicted_times(kernel, hardware)
-    tiles = int(Evaluation(kernel_forms(kernel), {}).threadblocks.item())
+    def seconds(on: Hardware) -> float:
+        return float(np.max(times_on(on).seconds))
+
+    times, total = times_on(hardware), seconds(hardware)
+    tiles = int(np.max(times.tiles))
     blocks = max(1, int(np.max(times.blocks)))
-    waves = tiles / (blocks * hardware.multiprocessors)
     even = tiles / hardware.multiprocessors
-    total = seconds(hardware)
-    threadblocks = int(np.max(times.threadblocks))
     return KernelCost(
         name,
-        Grid(tiles, threadblocks, blocks, waves),
+        Grid(tiles, int(np.max(times.threadblocks)), blocks, even / blocks),
         total,
         total * (1 - even / ceil(even)),
         _alone(seconds, hardware),

@@ -91,8 +91,10 @@ class Times:
     """Without the launch."""
     panel: Array
     """The width of L2 rasterization that this is for; 0 for none."""
+    tiles: Array
+    """Of the output."""
     threadblocks: Array
-    """That are launched for all tiles of the output."""
+    """That are launched for them."""
     blocks: Array
     """Threadblocks that a multiprocessor runs at a time."""
 

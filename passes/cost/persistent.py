@@ -145,7 +145,7 @@ class PersistentCost:
         memory = traffic.memory_seconds + ends / hardware.loaded_clock_hz
         power = tensor_flops(at) / hardware.tensor_flops_f16
         seconds = longest_of(computing, memory, power)
-        return Times(seconds, traffic.panel, workers, np.ones((1, 1)))
+        return Times(seconds, traffic.panel, at.threadblocks, workers, np.ones((1, 1)))
 
 
 def _launch_registers(threads: Array, hardware: Hardware) -> Array:

@@ -77,7 +77,8 @@ class _Timing:
         factor = np.where(undivided, UNDIVIDED_FACTOR, factor)
         if at.forms.warps == "columns":
             factor = factor * COLUMNS_FACTOR
-        return Times(longest * factor, traffic.panel, at.threadblocks, blocks)
+        tiles = at.threadblocks
+        return Times(longest * factor, traffic.panel, tiles, tiles, blocks)
 
     # Rounds
 

@@ -125,7 +125,7 @@ def test_report_is_plain_lines(cleave_compile: Run, tmp_path: Path) -> None:
         "measured  no: no CUDA device: there is no NVIDIA driver",
         "floor     181.6 us; predicted is 1.03 times that",
     ]
-    assert took.startswith("took      schedule 0.")
+    assert took.startswith("took      schedule ")
     assert files == f"files     {tmp_path / 'kept'}"
     assert (tmp_path / "kept" / "report.json").exists()
 

@@ -85,7 +85,7 @@ REPORT = SearchReport(
     trials=[TRIAL, OUT],
     notes=["a note"],
     versions={"cleave": "1"},
-    seconds={"search": 1.0},
+    seconds={"search": 1.0, "check": 0.0123},
 )
 PLAN = """itgraph.plan @g {
   %0 = itgraph.kernel (i_M = 0 to M)
@@ -166,7 +166,7 @@ def test_lines() -> None:
         ("", "3 schedules: rule 3"),
         ("", "3 for 2 more reasons"),
         ("note", "a note"),
-        ("took", "search 1.0 s"),
+        ("took", "search 1.0 s, check 12 ms"),
     ]
 
 
