@@ -326,7 +326,7 @@ def _rescales(op: Operation) -> bool:
 def _root(value: SSAValue) -> SSAValue:
     """The tensor that a view at plan level renames."""
     owner = value.owner
-    while isinstance(owner, Operator):
+    while isinstance(owner, Operator) and owner.IS_VIEW:  # not a call of a library
         value = owner.operands[0]
         owner = value.owner
     return value

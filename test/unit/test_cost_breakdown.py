@@ -25,9 +25,12 @@ def plans(graph: GraphOp) -> Sequence[PlannedCandidate]:
 
 
 def test_the_parts_are_those_of_the_prediction(example_graph: Example) -> None:
-    """For kernels of both forms, several of a plan, and calls of a library."""
+    """For kernels of both forms, several of a plan, and behind calls of a library."""
     forms: set[str] = set()
-    for plan in plans(example_graph("rmsnorm_matmul")):
+    norm = plans(example_graph("rmsnorm_matmul"))
+    softmax = plans(example_graph("attention_softmax", H=8, M=1024, L=1024, D=96))
+    assert any(plan.schedules[0].startswith("matmul of a lib") for plan in softmax)
+    for plan in (*norm, *softmax):
         costs = plan_costs(plan.plan, H200)
         assert len(costs) == len(plan.steps)
         for cost, step in zip(costs, plan.steps, strict=True):
@@ -38,7 +41,6 @@ def test_the_parts_are_those_of_the_prediction(example_graph: Example) -> None:
             assert (cost.grid is None) == ("library" in str(step))
             forms.add(str(step).split(", ")[-1 if cost.grid is None else 2])
     assert forms >= {"persistent", "pipelined"}
-    assert any(plan.calls_library for plan in plans(example_graph("rmsnorm_matmul")))
 
 
 def test_a_resource_that_there_is_less_of_binds(example_graph: Example) -> None:
