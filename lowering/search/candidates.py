@@ -27,12 +27,14 @@ from cleave.lowering.search.unfused import (
 )
 from cleave.lowering.tilelang.module import emit_module
 from cleave.lowering.tilelang.text import EmissionError
+from cleave.passes.cost.breakdown import plan_seconds
 from cleave.passes.partitioning.piece import piece_of
 from cleave.passes.scheduling.ranking import Pruned, Search
 from cleave.passes.scheduling.selection import (
     Candidate,
     Selecting,
     Selection,
+    total_seconds,
     varied,
 )
 
@@ -244,7 +246,8 @@ def _plan(
         schedules,
         [str(graph) for graph in graphs],
         graphs,
-        candidate.seconds * 1e3,
+        # What is planned with tiles as numbers may differ from what was ranked.
+        total_seconds(plan_seconds(plan, search.hardware), search.hardware) * 1e3,
         isinstance(candidate, Unfused) or is_unfused(candidate.graphs),
         calls_library,
         candidate.schedules,

@@ -11,6 +11,8 @@ from cleave.lowering.search.candidates import PlannedCandidate, find_candidates
 from cleave.lowering.search.compiling import symbolized
 from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.passes.cost.breakdown import NO_TIME, plan_costs
+from cleave.passes.scheduling.selection import total_seconds
+from cleave.tools.graph_file import parse_graph
 
 Example = Callable[..., GraphOp]
 H200 = load_hardware("h200")
@@ -41,6 +43,38 @@ def test_the_parts_are_those_of_the_prediction(example_graph: Example) -> None:
             assert (cost.grid is None) == ("library" in str(step))
             forms.add(str(step).split(", ")[-1 if cost.grid is None else 2])
     assert forms >= {"persistent", "pipelined"}
+
+
+NORMED_SUM = """
+algebra.graph @normed_sum [M, N] where [M = 4096, N = 5120]
+    (%x: !algebra.tensor<[M, N], f16>, %y: !algebra.tensor<[M, N], f16>)
+    -> (!algebra.tensor<[M, N], f16>, !algebra.tensor<[M, N], f16>) {
+  %a = algebra.add %x, %y
+  %size = algebra.constant N : !algebra.tensor<[], f32>
+  %s = algebra.reduce_sum %a dim 1
+  %mean = algebra.div %s, %size
+  %c = algebra.sub %a, %mean
+  %c2 = algebra.square %c
+  %v = algebra.reduce_sum %c2 dim 1
+  %r = algebra.rsqrt %v
+  %n = algebra.mul %c, %r
+  algebra.return %a, %n
+}"""
+
+
+def test_a_plan_is_predicted_as_it_is_planned() -> None:
+    """Ranked, a second pass loads rows again; once sizes are known, SMEM holds them."""
+    found = plans(parse_graph(NORMED_SUM.encode(), "text"))
+    differ = 0
+    for plan in found:
+        seconds = [cost.seconds for cost in plan_costs(plan.plan, H200)]
+        predicted = total_seconds(seconds, H200) * 1e3
+        assert plan.predicted_ms == pytest.approx(predicted)
+        ranked = total_seconds([step.seconds for step in plan.steps], H200) * 1e3
+        differ += plan.predicted_ms != pytest.approx(ranked, rel=0.05)
+    assert differ
+    times = [plan.predicted_ms for plan in found]
+    assert times == sorted(times)
 
 
 def test_a_resource_that_there_is_less_of_binds(example_graph: Example) -> None:
