@@ -15,11 +15,15 @@ from cleave.passes.scheduling.selection import Selection, prepared_for_schedules
 def could_run_in_parts(selection: Selection, search: Search) -> bool:
     """
     Whether the best plan leaves half of the multiprocessors without a threadblock, in
-    the kernel that takes longest: in parts it may be much faster.
+    the kernel that takes longest: in parts it may be much faster, if it takes longer
+    than the kernel that adds up the parts.
     """
+    hardware = search.hardware
     if not selection.candidates:
         return False
     best = selection.candidates[0]
+    if best.slowest.seconds <= hardware.next_launch_seconds:
+        return False
     graph = best.bound_graphs[best.schedules.index(best.slowest)]
     try:
         plan = best.slowest.plan(prepared_for_schedules(graph), search)
@@ -29,4 +33,4 @@ def could_run_in_parts(selection: Selection, search: Search) -> bool:
     facts = facts_at(kernel)
     extents = [facts.resolve(range_.extent) for range_ in kernel.ranges]
     threadblocks = prod(extent for extent in extents if isinstance(extent, int))
-    return 2 * threadblocks <= search.hardware.multiprocessors
+    return 2 * threadblocks <= hardware.multiprocessors
