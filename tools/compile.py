@@ -66,7 +66,8 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget-seconds",
         type=float,
         metavar="S",
-        help="build no more candidates after this long; one is always built",
+        help="search for half of this at most, and build no more candidates after it; "
+        "one is always built",
     )
     search.add_argument(
         "--no-cache",

@@ -154,6 +154,8 @@ class KernelForms:
     prelude: tuple[RegisterTile, ...]
     """Those of what goes to SMEM before the first loop."""
     warps: Literal["rows", "columns"]
+    rows_meet_tiles: bool
+    """What loops reduce is combined with tiles of the rows (`passes.cost.rows`)."""
     rescales: bool
     """A loop multiplies what it has summed up before it adds to it."""
 

@@ -37,6 +37,7 @@ from cleave.passes.cost.liveness import (
 )
 from cleave.passes.cost.origin import Origin
 from cleave.passes.cost.preludes import prelude_tiles
+from cleave.passes.cost.rows import rows_meet_tiles
 from cleave.passes.cost.transfers import Extents, GlobalView, transfer
 from cleave.passes.memory.tf32 import read_as_tf32, takes_wgmma
 
@@ -90,6 +91,7 @@ class _Extraction:
             points=register_points(kernel, self.resolved),
             prelude=prelude_tiles(kernel, self.resolved),
             warps="columns" if by_columns else "rows",
+            rows_meet_tiles=rows_meet_tiles(kernel, self.resolved),
             rescales=any(_rescales(op) for op in kernel.walk()),
         )
 

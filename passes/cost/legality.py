@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cleave.lowering.hardware import Hardware
+from cleave.passes.cost.closed_forms import TileReduction
 from cleave.passes.cost.evaluation import Array, Evaluation
 from cleave.passes.cost.form import Limit, Mask, Parts, Rule
 from cleave.passes.cost.origin import Origin
@@ -138,7 +139,32 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
     rules["rows"] = Rule.of(
         rows, "a reduced row does not end where vectors of threads do"
     )
+    if forms.rows_meet_tiles:
+        rules["rows beside tiles"] = Rule.of(
+            [
+                (reduction.origin, _divides_threads(reduction, at, threads))
+                for loop in forms.loops
+                for reduction in loop.reductions
+            ],
+            "a row that a loop reduces lies in some of the threads, each of which then "
+            "has all of the rows outside of the loop",
+        )
     return rules
+
+
+def _divides_threads(reduction: TileReduction, at: Evaluation, threads: Array) -> Mask:
+    """
+    Whether a row of a tile may lie in some of the threads, others having other rows.
+    The layout of one value a row is then one of rows, by which TileLang lays tiles that
+    it meets: 20480 elements in a thread, for LayerNorm of 8 rows in 256 threads.
+    """
+    elements = at(reduction.elements)
+    row = at(reduction.row) * at(reduction.inner)
+    each = np.maximum(1, elements // threads).astype(np.int64)
+    divided = elements < threads
+    for lanes in VECTOR_LANES:
+        divided = divided | (row % (threads * np.gcd(each, lanes)) != 0)
+    return divided & (elements != row)
 
 
 def prelude_rules(

@@ -262,3 +262,29 @@ def test_warps_that_divide_columns_leave_rows_to_all(example_graph: Example) -> 
         at = evaluated(example_graph("matmul"), {"M": 64, "N": 128}, {"K": 64}, warps)
         limits = FORM.limits(at, [launch], H200)
         assert limits["matmul rows"].exceeded.any() == is_broken
+
+
+@pytest.mark.parametrize(
+    ("rows", "threads", "is_broken"),
+    [(8, 256, True), (8, 128, False), (4, 128, False), (4, 256, True)],
+)
+def test_threads_share_rows_that_meet_tiles_outside_of_loops(
+    rows: int, threads: int, is_broken: bool, parse_ir: Callable[[str], ModuleOp]
+) -> None:
+    """
+    In 256 threads, TileLang 0.1.15 lays vectors of 8 rows of 1024 over 128 threads a
+    row, and then all of 4 rows of 5120 outside of the loop in each of them.
+    """
+    text = (ROOT / "test/graphs/layernorm.mlir").read_text(encoding="utf-8")
+    text = text.replace("[M, K]", "[M, K] where [M = 4096, K = 5120]", 1)
+    graph = next(op for op in parse_ir(text).ops if isinstance(op, GraphOp))
+    at = evaluated(graph, {"M": rows}, {"K": 1024})
+    limits = FORM.limits(at, [undivided(threads)], H200)
+    assert limits["rows beside tiles"].exceeded.any() == is_broken
+    # A row that nothing outside of the loop takes may lie anywhere.
+    text = (ROOT / "test/graphs/row_sum.mlir").read_text(encoding="utf-8")
+    text = text.replace("[M, K]", "[M, K] where [M = 4096, K = 5120]", 1)
+    graph = next(op for op in parse_ir(text).ops if isinstance(op, GraphOp))
+    at = evaluated(graph, {"M": rows}, {"K": 1024})
+    limits = FORM.limits(at, [undivided(threads)], H200)
+    assert "rows beside tiles" not in limits

@@ -1,6 +1,7 @@
 // RUN: cleave-opt %s -p 'superoptimize{stats=true}' | filecheck %s
 // RUN: cleave-opt %s -p 'superoptimize{graphs=1}' 2>&1 | filecheck %s --check-prefix=GRAPHS
 // RUN: cleave-opt %s -p 'superoptimize{values=3}' 2>&1 | filecheck %s --check-prefix=VALUES
+// RUN: cleave-opt %s -p 'superoptimize{split=inputs promising=2}' 2>&1 | filecheck %s --check-prefix=PROMISING
 // RUN: cleave-opt %s -p 'superoptimize{extra=0 seed=5}' | filecheck %s --check-prefix=SEED
 
 algebra.graph @chain [M, L, D, E]
@@ -20,6 +21,13 @@ algebra.graph @chain [M, L, D, E]
 // VALUES: search = {candidates = 1 : i64, sums = "none", stopped_by = ["values=3"]}
 // VALUES: algebra.graph @chain_1 [M, L, D, E]
 // VALUES: attributes {equals = @chain}
+
+// Those that split nothing and D are of other kinds than those that split L.
+// PROMISING: warning: pass 'superoptimize': graph @chain: keeps the 2 graphs of least work of every kind, and leaves out {{[0-9]+}} equal ones (promising=2)
+// PROMISING: algebra.graph @chain_1 [M, L, D, E]
+// PROMISING: algebra.graph @chain_2 [M, L, D, E]
+// PROMISING: algebra.graph @chain_3
+// PROMISING-NOT: algebra.graph
 
 // SEED: algebra.graph @chain_2 [M, L, D, E]
 // SEED: seeds = array<i64: 5, 6>
