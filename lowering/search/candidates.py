@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf
 
 from xdsl.utils.exceptions import PassFailedException
 
@@ -132,8 +133,11 @@ def find_candidates(
     candidates, selection = _selected(equal, ablation, search, progress)
     has_time = effort.split == "none" and time.rest > 0
     if has_time and could_run_in_parts(selection, search):
-        equal = EqualGraphs(graph, replace(effort, split="inputs"), hardware, time)
-        candidates, selection = _selected(equal, ablation, search, progress)
+        split = EqualGraphs(graph, replace(effort, split="inputs"), hardware, time)
+        others, parts = _selected(split, ablation, search, progress)
+        # Its time may be over before it comes to what was found without.
+        if _best_seconds(parts) <= _best_seconds(selection):
+            equal, candidates, selection = split, others, parts
     found.notes, found.stages = equal.notes, equal.stages
     found.graphs = len(
         {(each.graphs, *each.counts.values()) for each in selection.candidates}
@@ -186,6 +190,10 @@ def _selected(
         return candidates, selecting.selections()[name]
     except (PassFailedException, ValueError) as error:
         raise CompilationError(f"@{name}: {error}") from error
+
+
+def _best_seconds(selection: Selection) -> float:
+    return min((each.seconds for each in selection.candidates), default=inf)
 
 
 def _planned(

@@ -1,7 +1,7 @@
 """Searches of graphs whose dims are no multiples of anything."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from cleave.lowering.search.candidates import find_candidates
 from cleave.lowering.search.compiling import symbolized
 from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.equal_graphs import EqualGraphs, SearchTime
+from cleave.lowering.search.unfused import is_unfused
 
 H200 = load_hardware("h200")
 ROOT = Path(__file__).parents[2]
@@ -99,6 +100,33 @@ def test_a_search_keeps_the_promising_graphs_and_says_so(
     assert found.graphs == 6
     (note,) = found.notes
     assert "the 2 graphs of least work of every kind, and leaves out 21 " in note
+
+
+def test_splits_that_there_is_no_time_for_lose_nothing(
+    parse_ir: Callable[[str], ModuleOp], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here, as if they were not found, and the graph itself were not cut either."""
+    text = (ROOT / "test/graphs/layernorm.mlir").read_text(encoding="utf-8")
+    text = text.replace("[M, K]", "[M, K] where [M = 2, K = 262144]", 1)
+    graph = next(op for op in parse_ir(text).ops if isinstance(op, GraphOp))
+    graph = symbolized(graph)
+    ablation = Ablation(superoptimize=False)
+    before = find_candidates(
+        graph, EFFORTS["quick"], H200, ablation, False, lambda _: None
+    )
+    cut = EqualGraphs._cut  # pyright: ignore[reportPrivateUsage]
+
+    def cut_once(self: EqualGraphs, graphs: Sequence[GraphOp]) -> list[GraphOp]:
+        pieces = cut(self, graphs)
+        if self.effort.split == "none":
+            return pieces
+        return [piece for piece in pieces if is_unfused([piece])]
+
+    monkeypatch.setattr(EqualGraphs, "_cut", cut_once)
+    found = find_candidates(
+        graph, EFFORTS["quick"], H200, ablation, False, lambda _: None
+    )
+    assert found.plans[0].schedules == before.plans[0].schedules
 
 
 @pytest.mark.parametrize("bound", ["effort", "deadline"])
