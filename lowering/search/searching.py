@@ -156,7 +156,9 @@ def _report(
         measured_ms=chosen.measured_ms,
         not_measured=cannot_run,
         unfused_ms=min(unfused, default=None),
-        floor_ms=floor_ms(graph, place.hardware),
+        floor_ms=floor_ms(
+            graph, place.hardware, [each.candidate.pieces for each in tuning.trials]
+        ),
         candidates=found.graphs,
         evaluated=found.pruned.evaluated,
         pruned={**found.pruned.by_rule, **found.pruned.refused},

@@ -172,9 +172,19 @@ def prelude_rules(
 ) -> dict[str, Rule | Limit]:
     """
     What TileLang's planner for one loop asks of tiles on their way to SMEM before it:
-    all `threads` that are launched compute them, and each gets as many elements.
+    all `threads` that are launched compute them, and each gets as many elements. What
+    reduces rows of them goes from thread to thread by halves.
     """
+    is_uneven = threads.astype(np.int64) & (threads.astype(np.int64) - 1) != 0
     return {
+        "prelude rows": Rule.of(
+            [
+                (reduction.origin, is_uneven & has_common_prelude)
+                for reduction in at.forms.level.reductions
+                if at.forms.prelude
+            ],
+            "rows are reduced before a loop by threads whose number is no power of two",
+        ),
         "prelude": Rule.of(
             [
                 (
@@ -185,7 +195,7 @@ def prelude_rules(
             ],
             "a tile that is computed before a loop has more elements than all threads, "
             "and no multiple of them",
-        )
+        ),
     }
 
 

@@ -210,7 +210,10 @@ def test_all_threads_divide_what_comes_before_a_loop(example_graph: Example) -> 
         Launch(256, 2, "role-based"),
         undivided(256),
     ]
-    rule = FORM.limits(at, launches, H200)["prelude"]
+    limits = FORM.limits(at, launches, H200)
+    rows = limits["prelude rows"]
+    assert rows.exceeded.tolist() == [[True, False, False, False]]
+    rule = limits["prelude"]
     assert rule.exceeded.tolist() == [[True, False, False, False]]
     named = [str(origin) for origin, own in rule.parts if own.any()]
     assert named

@@ -1,6 +1,7 @@
 """Small sizes on which plans of split dims are executed: few parts, but none empty."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from math import prod
 from random import Random
@@ -19,7 +20,7 @@ from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.search import compiling, gate_check, plan_check
 from cleave.lowering.search.candidates import PlannedCandidate, find_candidates
 from cleave.lowering.search.dim_splits import DimSplit, parts_for
-from cleave.lowering.search.effort import Ablation, Effort
+from cleave.lowering.search.effort import EFFORTS, Ablation
 from cleave.lowering.search.gate_check import GraphGate
 from cleave.lowering.search.plan_check import check_on_small_sizes, small_sizes
 from cleave.passes.uneven_splits import chunk_of
@@ -27,7 +28,7 @@ from cleave.tools.graph_file import parse_graph
 
 ParseIR = Callable[[str], ModuleOp]
 
-EFFORT = Effort("inputs", cuts=1, plans=4, repeats=0)
+EFFORT = replace(EFFORTS["normal"], cuts=1, plans=4)
 
 REDUCED = """
 algebra.graph @reduced [M, N] where [M = {M}, N = {N}]
