@@ -78,9 +78,9 @@ def compile_all(
     Build all jobs, `workers` at a time (one a core), with outcomes in the jobs' order.
 
     `seconds` is a job's wall-clock limit, less once others are built (see
-    `Patience`); `memory_bytes` what its process, and each that this
-    starts, may allocate. `done` is called with each outcome as it comes, from
-    the calling thread. Jobs that are not built at `deadline`, a `time.monotonic()`,
+    `Patience`); `memory_bytes` what its process, and each that this starts, may
+    allocate. `done` is called with each outcome as it comes, from the calling thread.
+    Jobs that are not built at `deadline`, a `time.monotonic()`,
     come out without a build, and so do those with a kernel that is in `refused`, to
     which those that TileLang refuses are added. However this ends, Ctrl-C included, no
     process is left behind.
@@ -90,20 +90,24 @@ def compile_all(
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for index in range(len(listed)):
         waiting.put(index)
-    finished: queue.SimpleQueue[tuple[int, CompileOutcome]] = queue.SimpleQueue()
+    finished: queue.SimpleQueue[tuple[int, CompileOutcome] | Exception]
+    finished = queue.SimpleQueue()
 
     def serve(process: _CompileProcess) -> None:
-        with process.worker, contextlib.suppress(queue.Empty):
-            while True:
-                index = waiting.get_nowait()
-                job = listed[index]
-                reason = known.reason(job.module)
-                if reason is None:
-                    outcome = process.build(job)
-                    known.note(job.module, outcome.reason or "")
-                else:
-                    outcome = CompileOutcome(job, None, reason, 0.0)
-                finished.put((index, outcome))
+        try:
+            with process.worker, contextlib.suppress(queue.Empty):
+                while True:
+                    index = waiting.get_nowait()
+                    finished.put((index, outcome_of(listed[index], process)))
+        except Exception as error:  # a defect, which the caller's thread raises
+            finished.put(error)
+
+    def outcome_of(job: CompileJob, process: _CompileProcess) -> CompileOutcome:
+        if (reason := known.reason(job.module)) is not None:
+            return CompileOutcome(job, None, reason, 0.0)
+        outcome = process.build(job)
+        known.note(job.module, outcome.reason or "")
+        return outcome
 
     # What a process that is killed leaves there goes as well.
     scratch = tempfile.TemporaryDirectory(prefix="cleave-", ignore_cleanup_errors=True)
@@ -119,7 +123,10 @@ def compile_all(
         for thread in threads:
             thread.start()
         while len(outcomes) < len(listed):
-            index, outcome = finished.get()
+            found = finished.get()
+            if isinstance(found, Exception):
+                raise found
+            index, outcome = found
             outcomes[index] = outcome
             if done is not None:
                 done(outcome)

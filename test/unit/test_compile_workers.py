@@ -258,3 +258,15 @@ def {0}():
 
     return kernel
 """
+
+
+def test_a_defect_behind_a_thread_is_raised_and_nothing_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: Any) -> dict[str, Any]:
+        raise KeyError("is_lost")
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    jobs = [job(tmp_path, name, "") for name in ("first", "second")]
+    with pytest.raises(KeyError, match="is_lost"):
+        compile_all(jobs, workers=2)
