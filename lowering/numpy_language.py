@@ -12,21 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
 from cleave.dialects.algebra.dtypes import element_type_named, numpy_dtype
 from cleave.lowering.numpy_algebra import ExecutionError
+from cleave.lowering.numpy_regions import Array, Region, Tile
 from cleave.lowering.numpy_tiles import poison
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Array: TypeAlias = "NDArray[Any]"
-Position: TypeAlias = "int | slice[int, int, None] | Array"
-"""One dim of an index: a position, a range, or the positions of a parallel loop."""
-
 
 # NumPy's own overloads do not say what comes out for elements of any type.
 _where: Callable[..., Array] = np.where
@@ -46,92 +39,6 @@ def poisoned(shape: Sequence[int], dtype: str) -> Array:
 
 def nothing(*args: object, **options: object) -> None:
     """What changes where things are, and not what they are."""
-
-
-################################################################################
-# Tensors and tiles                                                            #
-################################################################################
-
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """A slice of a tensor or tile; it may end beyond it."""
-
-    base: Array
-    index: tuple[Position, ...]
-
-    def _parts(self) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]:
-        """What there is of it in the base, where that is in the region, its shape."""
-        inside: list[Position] = []
-        within: list[Position] = []
-        shape: list[int] = []
-        for position, extent in zip(self.index, self.base.shape, strict=True):
-            if not isinstance(position, slice):
-                inside.append(position)
-                continue
-            start, stop = min(position.start, extent), min(position.stop, extent)
-            inside.append(slice(start, stop))
-            within.append(slice(0, stop - start))
-            shape.append(position.stop - position.start)
-        return tuple(inside), tuple(within), tuple(shape)
-
-    def read(self) -> Array:
-        inside, within, shape = self._parts()
-        array = np.zeros(shape, self.base.dtype)
-        array[within] = self.base[inside]
-        return array
-
-    def write(self, array: Array) -> None:
-        inside, within, shape = self._parts()
-        self.base[inside] = array.reshape(shape)[within]
-
-
-@dataclass(frozen=True, eq=False)
-class Tile:
-    """A buffer on chip, read and written element by element or as a whole."""
-
-    base: Array
-
-    def __getitem__(self, index: Any) -> Any:
-        positions = _positions(index)
-        if any(isinstance(p, slice) for p in positions):
-            return Region(self.base, self._bounded(positions))
-        axes: list[tuple[Any, int]] = [*zip(positions, self.base.shape, strict=True)]
-        found = self.base[tuple(np.clip(p, 0, extent - 1) for p, extent in axes)]
-        inside = [(p >= 0) & (p < extent) for p, extent in axes]
-        return np.where(
-            np.logical_and.reduce(np.broadcast_arrays(*inside)), found, np.nan
-        )
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.base[index] = value
-
-    def _bounded(self, positions: Sequence[Position]) -> tuple[Position, ...]:
-        """With the ends of slices such as `[stage, :, :]`."""
-        return tuple(
-            slice(0, extent) if isinstance(p, slice) and p == slice(None) else p
-            for p, extent in zip(positions, self.base.shape, strict=True)
-        )
-
-    def read(self) -> Array:
-        return self.base
-
-    def write(self, array: Array) -> None:
-        self.base[...] = array.reshape(self.base.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class Tensor:
-    """A tensor in GMEM, of which there are only slices."""
-
-    base: Array
-
-    def __getitem__(self, index: Any) -> Region:
-        return Region(self.base, _positions(index))
-
-
-def _positions(index: Any) -> tuple[Position, ...]:
-    return cast("tuple[Position, ...]", index) if isinstance(index, tuple) else (index,)
 
 
 ################################################################################
@@ -215,9 +122,10 @@ class Language:
     # Tiles
 
     def alloc_shared(self, shape: Sequence[int], dtype: str) -> Tile:
-        return Tile(poisoned(shape, dtype))
+        return Tile(poisoned(shape, dtype), "smem")
 
-    alloc_fragment = alloc_shared
+    def alloc_fragment(self, shape: Sequence[int], dtype: str) -> Tile:
+        return Tile(poisoned(shape, dtype), "rmem")
 
     def fill(self, tile: Tile, value: float) -> None:
         tile.base[...] = value
@@ -225,6 +133,10 @@ class Language:
     def copy(
         self, source: Tile | Region, target: Tile | Region, disable_tma: bool = False
     ) -> None:
+        if {source.space, target.space} == {"gmem", "smem"} and not disable_tma:
+            for region in in_gmem(source, target):
+                if region.has_bulk_rows:
+                    region.require_bulk()
         target.write(source.read())
 
     def gemm(
@@ -288,6 +200,11 @@ class Language:
     exp2, log, log2 = staticmethod(np.exp2), staticmethod(np.log), staticmethod(np.log2)
     sqrt, tanh = staticmethod(np.sqrt), staticmethod(np.tanh)
     And, Or = staticmethod(np.logical_and), staticmethod(np.logical_or)
+
+
+def in_gmem(*sides: Tile | Region) -> list[Region]:
+    """Those sides of a copy that are slices of tensors."""
+    return [s for s in sides if isinstance(s, Region) and s.space == "gmem"]
 
 
 _EXTERNAL: Mapping[str, Callable[..., Any]] = {

@@ -20,9 +20,7 @@ import numpy as np
 from cleave.lowering.generated import GeneratedModule
 from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.numpy_language import (
-    Array,
     GridAsked,
-    Tensor,
     dtype_named,
     nothing,
     poisoned,
@@ -32,6 +30,7 @@ from cleave.lowering.numpy_multiply_add import (
     multiply_add,
     with_multiply_adds,
 )
+from cleave.lowering.numpy_regions import Array, Tensor
 from cleave.lowering.numpy_warpgroups import Priority, WarpgroupLanguage
 from cleave.lowering.plan import KernelSpec, LibraryCall, evaluate_shape
 

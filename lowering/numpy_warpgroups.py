@@ -18,13 +18,12 @@ import numpy as np
 
 from cleave.lowering.numpy_algebra import ExecutionError
 from cleave.lowering.numpy_language import (
-    Array,
     Language,
-    Region,
-    Tile,
+    in_gmem,
     nothing,
     poisoned,
 )
+from cleave.lowering.numpy_regions import Array, Region, Tile
 
 Priority: TypeAlias = Literal["loads", "computation"]
 """Which part of a threadblock runs where both could."""
@@ -203,10 +202,9 @@ class WarpgroupLanguage(Language):
         return shared[part.allocations - 1]
 
     def alloc_shared(self, shape: Sequence[int], dtype: str) -> Tile:
-        return self._once(lambda: _SharedTile(poisoned(shape, dtype), self._reads))
-
-    def alloc_fragment(self, shape: Sequence[int], dtype: str) -> Tile:
-        return super().alloc_shared(shape, dtype)
+        return self._once(
+            lambda: _SharedTile(poisoned(shape, dtype), "smem", self._reads)
+        )
 
     def alloc_barrier(self, counts: Sequence[int]) -> list[Barrier]:
         return self._once(lambda: [Barrier(count) for count in counts])
@@ -251,6 +249,8 @@ class WarpgroupLanguage(Language):
         target: Tile | Region,
         barrier: Barrier | None = None,
     ) -> None:
+        for region in in_gmem(source, target):
+            region.require_bulk()
         if barrier is not None:
             self._turns.loaded.append(target.base)
             target.write(source.read())

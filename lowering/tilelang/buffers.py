@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
 
-from cleave.dialects.algebra.dtypes import stored_name
+from cleave.dialects.algebra.dtypes import element_bytes, stored_name
 from cleave.dialects.dims import Dim, SymbolicDim, floordiv, names_of, terms_of
 from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.tmap import TMap
 from cleave.lowering.tilelang.text import dim_text, grouped
 from cleave.passes.memory.bulk import moves_in_bulk
+
+WORD_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -205,9 +207,19 @@ class GlobalTile:
         ranges = _ranges(self.tmap, self.axes, spelling)
         return f"{self.tensor}[{', '.join(ranges or ['0:1'])}]"
 
+    def has_whole_words(self, spelling: Spelling) -> bool:
+        """Whether all of its rows begin at words of 4 bytes."""
+        facts = spelling.facts
+        kept = [a for a, dim in enumerate(self.dims) if facts.resolve(dim) != 1]
+        unit = max(1, WORD_BYTES // element_bytes(self.element))
+        return not kept or all(
+            facts.divides(unit, along[kept[-1]])
+            for along in (self.dims, self.tmap.offsets)
+        )
+
     def moves_in_bulk(self, spelling: Spelling) -> bool:
         """Whether TMA can move it."""
-        return moves_in_bulk(self.dims, self.tmap.tile, self.element, spelling.facts)
+        return moves_in_bulk(self.dims, self.tmap, self.element, spelling.facts)
 
 
 def number_text(condition: str) -> str:

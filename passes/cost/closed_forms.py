@@ -33,6 +33,9 @@ class Transfer:
     """The kernel's iterators that decide which part of the tensor it is."""
     row_elements: Dim
     """Elements between neighbouring rows of the tensor; 0 where it is one row."""
+    begins: tuple[Dim, ...]
+    """Where its rows begin along the innermost dim that is more than one long: those of
+    the first tile, and how much later after one step of each iterator around it."""
     run: Dim
     """Elements of a row that a threadblock moves in all of its iterations."""
     in_boxes: bool

@@ -53,6 +53,7 @@ def transfer(view: GlobalView, extents: Extents, in_boxes: bool = False) -> Tran
         held=_covered(view, extents.loops, extents.kernel),
         iterators=tuple(name for name in extents.kernel if name in used),
         row_elements=_row_elements(view.dims),
+        begins=_begins(view, everywhere),
         run=_run(view, extents),
         in_boxes=in_boxes,
     )
@@ -98,6 +99,19 @@ def _along(
     last = {**still, **{name: extent - 1 for name, extent in moving.items()}}
     beyond = substitute(offset, last) + tile - dim
     return product(list(moving.values())) * tile - maximum(0, beyond)
+
+
+def _begins(view: GlobalView, iterators: Mapping[str, Dim]) -> tuple[Dim, ...]:
+    """Where rows of the first tile begin, and how far steps of iterators move that."""
+    along = zip(view.dims, view.tmap.tile, view.tmap.offsets, strict=True)
+    kept = [offset for dim, tile, offset in along if dim != 1 or tile != 1]
+    if not kept:
+        return ()
+    used = [name for name in iterators if name in names_of(kept[-1])]
+    zeros: dict[str, Dim] = dict.fromkeys(used, 0)
+    first = substitute(kept[-1], zeros)
+    steps = [substitute(kept[-1], {**zeros, name: 1}) - first for name in used]
+    return tuple(dict.fromkeys([first, *steps]))
 
 
 def _row_elements(dims: tuple[Dim, ...]) -> Dim:

@@ -155,10 +155,11 @@ def loading_clocks(level: LevelForms, at: Evaluation, hardware: Hardware) -> Arr
 
 def is_bulk(load: Transfer, at: Evaluation, hardware: Hardware) -> Array:
     """1 where TMA can load a tile: rows begin at and span multiples of 16 bytes."""
-    alignment = hardware.memory_alignment_bytes
-    row = at(load.row_elements) * load.element_bytes
-    span = at(load.span) * load.element_bytes
-    return ((row % alignment == 0) & (span % alignment == 0)).astype(np.float64)
+    bulk = np.ones((1, 1), bool)
+    for elements in (load.row_elements, load.span, *load.begins):
+        size = at(elements) * load.element_bytes
+        bulk = bulk & (size % hardware.memory_alignment_bytes == 0)
+    return bulk.astype(np.float64)
 
 
 def tensor_flops(at: Evaluation) -> Array:

@@ -18,6 +18,7 @@ from cleave.dialects.itgraph.memory import Memory
 from cleave.dialects.itgraph.operators import Copy
 from cleave.dialects.itgraph.parts import tensor_type
 from cleave.dialects.itgraph.plan import PlanOp
+from cleave.dialects.itgraph.tmap import TMap
 from cleave.dialects.tensor import TensorType
 from cleave.passes.memory.bulk import moves_in_bulk
 from cleave.passes.memory.layouts import Layouts
@@ -201,18 +202,19 @@ def _loads_in_bulk(loop: LoopOp) -> bool:
     """Whether TMA can move all that a loop loads."""
     facts = cast(PlanOp, plan_of(loop)).facts
     for view in loop.views:
-        tensor = tensor_type(_tensor_of(view.source))
-        tile = view.tmap.tile
-        if not moves_in_bulk(tensor.dims, tile, tensor.element_type, facts):
+        source, tmap = _in_tensor(view.source, view.tmap)
+        tensor = tensor_type(source)
+        if not moves_in_bulk(tensor.dims, tmap, tensor.element_type, facts):
             return False
     return True
 
 
-def _tensor_of(value: SSAValue) -> SSAValue:
-    """What a view shows a part of, through the levels around."""
+def _in_tensor(value: SSAValue, tmap: TMap) -> tuple[SSAValue, TMap]:
+    """What a view shows a part of, through the levels around, and which part."""
     while isinstance(value, BlockArgument):
         level = value.block.parent_op()
         if not isinstance(level, Level) or value.index >= len(level.sources):
             break
+        tmap = level.views[value.index].tmap.then(tmap)
         value = level.sources[value.index]
-    return value
+    return value, tmap

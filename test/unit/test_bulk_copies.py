@@ -6,15 +6,22 @@ from xdsl.ir import Attribute
 
 from cleave.dialects.dims import Dim, parse_dim_text
 from cleave.dialects.facts import Fact, Facts
+from cleave.dialects.itgraph.tmap import TMap
 from cleave.passes.memory import bulk
 
 
 def moves_in_bulk(
-    dims: str, tile: str, where: tuple[Fact, ...] = (), element: Attribute = f16
+    dims: str,
+    tile: str,
+    where: tuple[Fact, ...] = (),
+    element: Attribute = f16,
+    offsets: str | None = None,
 ) -> bool:
     symbols = ("M", "L", "D", "BM", "BL")
     facts = Facts(where, symbols)
-    return bulk.moves_in_bulk(parsed(dims), parsed(tile), element, facts)
+    shape = parsed(tile)
+    tmap = TMap(parsed(offsets) if offsets else (0,) * len(shape), shape)
+    return bulk.moves_in_bulk(parsed(dims), tmap, element, facts)
 
 
 def parsed(dims: str) -> tuple[Dim, ...]:
@@ -46,3 +53,15 @@ def test_rows_count_that_lie_behind_dims_of_size_1():
 
 def test_rows_of_one_element_are_not_padded_in_bulk():
     assert not moves_in_bulk("M 1", "128 16")
+
+
+@pytest.mark.parametrize("begin", ["i*64", "i*64+j*24", "8", "M*8"])
+def test_rows_that_begin_at_multiples_of_16_bytes_do(begin: str):
+    assert moves_in_bulk("M 4096", "1 64", offsets=f"i {begin}")
+    assert moves_in_bulk("4096", "64", offsets=begin)
+
+
+@pytest.mark.parametrize("begin", ["i*64+j*12", "4", "M", "i", "j*L"])
+def test_rows_that_begin_elsewhere_do_not(begin: str):
+    assert not moves_in_bulk("M 4096", "1 64", offsets=f"i {begin}")
+    assert not moves_in_bulk("4096", "64", offsets=begin)

@@ -95,6 +95,26 @@ def test_mistakes_show(old: str, new: str, tmp_path: Path) -> None:
     assert not error < 1e-3
 
 
+def test_bulk_copies_begin_at_multiples_of_16_bytes(tmp_path: Path) -> None:
+    """
+    A GPU stops at any other with an illegal instruction (TileLang issue 2527). Rows of
+    200 bytes, by whose stride TileLang decides, are no multiple: rows of 208 are.
+    """
+    wide = SUM.replace("100]", "104]").replace("(M, 100)", "(M, 104)")
+    x = np.pad(X, ((0, 0), (0, 4)))
+    for begin, options in ((8, ""), (4, ", disable_tma=True"), (4, "")):
+        text = wide.replace("T.copy(g_x, x)", f"T.copy(g_x, x{options})")
+        text = text.replace("j * 64 :", f"j * 64 + {begin} :")
+        text = text.replace("(j + 1) * 64]", f"(j + 1) * 64 + {begin}]")
+        (tmp_path / "sum.py").write_text(text)
+        module = load_generated(tmp_path / "sum.py")
+        if begin == 4 and not options:
+            with pytest.raises(ExecutionError, match="begin at element 4"):
+                execute_module(module, [x], {"M": 50})
+        else:
+            execute_module(module, [x], {"M": 50})
+
+
 def test_what_has_no_meaning_is_named(tmp_path: Path) -> None:
     text = SUM.replace("T.fill(total, 0.0)", "T.mbarrier_wait_parity(0, 1)")
     with pytest.raises(ExecutionError, match=r"T\.mbarrier_wait_parity has no meaning"):

@@ -17,6 +17,8 @@ class LevelText:
     number: int
     body: Body
     slices: dict[str, GlobalTile]
+    loaded: list[GlobalTile] = field(default_factory=list[GlobalTile])
+    """What is loaded into SMEM."""
     loaded_in_bulk: list[Buffer] = field(default_factory=list[Buffer])
     """Tiles in SMEM that TMA can load."""
 

@@ -14,7 +14,6 @@ from typing import cast
 from xdsl.dialects.builtin import StringAttr, f32
 from xdsl.ir import SSAValue
 
-from cleave.dialects.algebra.dtypes import element_bytes
 from cleave.dialects.algebra.operator import Operator
 from cleave.dialects.dims import Dim
 from cleave.dialects.itgraph.kernel import KernelOp, YieldOp
@@ -32,7 +31,6 @@ from cleave.lowering.tilelang.kernel import KernelEmitter
 from cleave.lowering.tilelang.text import EmissionError, call_lines, indented
 from cleave.passes.cost.columns import summed_by_columns
 
-WORD_BYTES = 4
 COMPUTING_THREADS = 256
 PRODUCER_REGISTERS = 40
 CONSUMER_REGISTERS = 232
@@ -106,9 +104,11 @@ class PipelinedEmitter(KernelEmitter):
         slice_name = self.names.fresh(f"g_{buffer.name}")
         text.slices[slice_name] = place
         options = self._copy_options(place, buffer)
-        if memory.space == "smem" and not options:
-            self.loads_in_bulk = True
-            text.loaded_in_bulk.append(buffer)
+        if memory.space == "smem":
+            text.loaded.append(place)
+            if not options:
+                self.loads_in_bulk = True
+                text.loaded_in_bulk.append(buffer)
         text.body.lines.append(f"T.copy({slice_name}, {buffer.name}{options})")
 
     def _inner_loop(self, loop: LoopOp, body: Body) -> None:
@@ -212,7 +212,7 @@ class PipelinedEmitter(KernelEmitter):
         is_innermost = not any(isinstance(op, LoopOp) for op in loop.body.block.ops)
         stages = self.kernel.stages.value.data if self.kernel.stages else 0
         runs_ahead = is_innermost and stages > 0 and bool(loop.sources)
-        if runs_ahead and not self._loads_odd_rows(loop):
+        if runs_ahead and not self._loads_odd_rows(text):
             args = [bounds, f"num_stages={stages}"]
             if self._waits_vary(loop, text) and stages > 1:
                 args.append('annotations={"pragma_unroll_explicit": True}')
@@ -236,7 +236,7 @@ class PipelinedEmitter(KernelEmitter):
             for place in places
         )
 
-    def _loads_odd_rows(self, loop: LoopOp) -> bool:
+    def _loads_odd_rows(self, text: LevelText) -> bool:
         """
         Whether a tile has rows that begin between words of 4 bytes, which TileLang
         0.1.15 copies by `cp.async` all the same, and then refuses to, where a loop has
@@ -246,19 +246,7 @@ class PipelinedEmitter(KernelEmitter):
         operators = (op for op in self.kernel.walk() if isinstance(op, Operator))
         if any(op.ON_TENSOR_CORES for op in operators):
             return False
-        tiles = (self.places.get(argument) for argument in loop.view_arguments)
-        return any(
-            isinstance(tile, Buffer)
-            and tile.memory.space == "smem"
-            and not self._has_whole_words(source)
-            for tile, source in zip(tiles, loop.sources, strict=True)
-        )
-
-    def _has_whole_words(self, tensor: SSAValue) -> bool:
-        element = cast(TensorType, tensor.type).element_type
-        kept = [dim for dim in self._resolved(tensor) if dim != 1]
-        unit = max(1, WORD_BYTES // element_bytes(element))
-        return not kept or self.context.facts.divides(unit, kept[-1])
+        return not all(tile.has_whole_words(self.spelling) for tile in text.loaded)
 
     def _prim_func(self, text: LevelText) -> list[str]:
         kernel = self.kernel

@@ -13,7 +13,7 @@ from cleave.dialects.facts import Facts
 from cleave.dialects.itgraph.kernel import KernelOp
 from cleave.dialects.itgraph.level import Level, memory_of, value_text
 from cleave.dialects.itgraph.parts import View, tensor_type
-from cleave.dialects.tensor import TensorType
+from cleave.dialects.itgraph.tmap import TMap
 from cleave.lowering.hardware import Hardware
 from cleave.lowering.tilelang.forms.persistent.resources import resources_of
 from cleave.lowering.tilelang.forms.persistent.structure import Structure
@@ -117,41 +117,48 @@ def _copy_rules(kernel: KernelOp, structure: Structure, facts: Facts) -> Iterato
         for argument, view in zip(level.view_arguments, level.views, strict=True):
             memory = memory_of(argument)
             if memory is not None and memory.space == "smem":
-                tensor = _tensor_of(view, level, kernel)
-                yield from _tma_rules(tensor, view.type, facts)
-    for value, result in zip(kernel.yielded, kernel.results, strict=True):
+                yield from _tma_rules(*_in_tensor(view, level, kernel), facts)
+    for value, result, tmap in zip(
+        kernel.yielded, kernel.results, kernel.output_tmaps, strict=True
+    ):
         if value.owner in structure.staged:
-            yield from _tma_rules(result, tensor_type(value), facts)
+            yield from _tma_rules(result, tmap, facts)
 
 
-def _tensor_of(view: View, level: Level, kernel: KernelOp) -> SSAValue:
-    """The tensor in GMEM that a view of a level shows a tile of."""
+def _in_tensor(view: View, level: Level, kernel: KernelOp) -> tuple[SSAValue, TMap]:
+    """The tensor in GMEM that a view of a level shows a tile of, and which."""
     if level is kernel:
-        return view.source
-    return kernel.sources[kernel.view_arguments.index(view.source)]
+        return view.source, view.tmap
+    outer = kernel.views[kernel.view_arguments.index(view.source)]
+    return outer.source, outer.tmap.then(view.tmap)
 
 
-def _tma_rules(tensor: SSAValue, tile: TensorType, facts: Facts) -> Iterator[str]:
+def _tma_rules(tensor: SSAValue, tmap: TMap, facts: Facts) -> Iterator[str]:
     type_ = tensor_type(tensor)
     size = element_bytes(type_.element_type)
     unit = 16 // size
     name = f"tensor {value_text(tensor, 'without a name')}"
     kept = [
-        (facts.resolve(dim), facts.resolve(extent))
-        for dim, extent in zip(type_.dims, tile.dims, strict=True)
+        (facts.resolve(dim), facts.resolve(extent), facts.resolve(offset))
+        for dim, extent, offset in zip(type_.dims, tmap.tile, tmap.offsets, strict=True)
         if facts.resolve(dim) != 1
     ]
     if not kept:
         return
-    (row, width) = kept[-1]
+    row, width, begin = kept[-1]
     if len(kept) > 1 and not facts.divides(unit, row):
         yield (
             f"{name}: bulk copies take rows of a multiple of 16 bytes, and {row} "
             f"elements of {size} bytes are {_bytes_text(row, size)}"
         )
+    if isinstance(width, int) and not facts.divides(unit, begin):
+        yield (
+            f"{name}: bulk copies begin at multiples of 16 bytes, and a tile begins at "
+            f"element {begin} of {size} bytes"
+        )
     if isinstance(width, int) and width * size % 16:
         yield f"{name}: a tile of {width} elements is no multiple of 16 bytes wide"
-    for _, extent in kept[:-1] if len(kept) > 1 else kept:
+    for _, extent, _ in kept[:-1] if len(kept) > 1 else kept:
         if isinstance(extent, int) and extent > MOST_TMA_ELEMENTS:
             yield (
                 f"{name}: a tile of {extent} elements, and bulk copies take "
