@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from cleave.dialects.algebra.graph import GraphOp
+from cleave.dialects.dims import evaluate, parse_dim_text, symbol
 from cleave.dialects.itgraph.level import Level, memory_of
 from cleave.dialects.itgraph.plan import PlanOp
-from cleave.dialects.itgraph.tmap import names_in
+from cleave.dialects.itgraph.tmap import TMap, names_in
 from cleave.lowering import numpy_itgraph
 from cleave.lowering.hardware import load_hardware
 from cleave.lowering.numpy_algebra import evaluate_dims
@@ -30,6 +31,7 @@ from cleave.passes.cost.extraction import kernel_forms
 from cleave.passes.cost.form import Launch, Specialization
 from cleave.passes.cost.pipelined import PipelinedCost
 from cleave.passes.cost.pipelined_resources import resources
+from cleave.passes.cost.transfers import Extents, GlobalView, transfer
 from cleave.passes.insert_casts import insert_casts
 from cleave.passes.plan_memory import PlanMemoryPass
 from cleave.passes.scheduling.structures import (
@@ -316,3 +318,12 @@ def test_smem_is_what_tilelang_allocates(
     static = 1024 if used.has_producers[0, 0] else 0
     assert used.threads[0, 0] == launch.threads
     assert used.smem_bytes[0, 0] == launch.dynamic_smem_bytes + static
+
+
+def test_rows_begin_where_the_parts_around_a_loop_do() -> None:
+    """By which bulk copies are told apart: parts of 3125 halves begin between words."""
+    sizes = {"N": 100000, "s": 32, "BN": 64}
+    part = parse_dim_text("i_s*(N floordiv s) + i_N*BN")
+    view = GlobalView(0, (2, symbol("N")), TMap((0, part), (1, symbol("BN"))), 2)
+    load = transfer(view, Extents({"i_s": symbol("s")}, {"i_N": 49}))
+    assert {evaluate(dim, sizes) for dim in load.begins} == {0, 3125, 64}

@@ -94,6 +94,28 @@ def reason(plan: PlanOp) -> str | None:
 
 
 @pytest.mark.parametrize(
+    ("begin", "said"),
+    [
+        ("i_K * BK + 8", None),
+        (
+            "i_K * BK + 4",
+            "tensor %x: bulk copies begin at multiples of 16 bytes, and a tile begins "
+            "at element 64 * i_K + 4 of 2 bytes",
+        ),
+    ],
+)
+def test_tiles_of_bulk_copies_begin_at_multiples_of_16_bytes(
+    planned: Planned, parse_ir: Callable[[str], ModuleOp], begin: str, said: str | None
+) -> None:
+    plan = planned(matmul(), "M=128 N=256", "K=64", form="persistent")
+    text = str(plan)
+    assert text.count("[0, i_K * BK]") == 1
+    (moved,) = parse_ir(text.replace("[0, i_K * BK]", f"[0, {begin}]")).ops
+    assert isinstance(moved, PlanOp)
+    assert reason(moved) == said
+
+
+@pytest.mark.parametrize(
     ("tile", "options"),
     [
         ("M=128 N=256", {}),

@@ -330,3 +330,61 @@ def test_tilelang_takes_a_pipeline_whose_steps_depend_on_the_part(
     file = tmp_path / "kernel.py"
     file.write_text(emitted.stdout)
     lower(load_generated(file), load_hardware("h200").arch)
+
+
+COLUMNS = """
+    algebra.graph @columns [L, N, s] where [s | L] (%x: !algebra.tensor<[L, N], f16>)
+        -> (!algebra.tensor<[s, 1, N], f32>) {
+      %xs = algebra.split %x dim 0 count s
+      %ls = algebra.reduce_sum %xs dim 1
+      algebra.return %ls
+    }"""
+
+
+@pytest.mark.parametrize(("row", "loop"), [(102, "T.Pipelined("), (103, "T.serial(")])
+def test_rows_that_begin_between_words_are_loaded_without_a_pipeline(
+    cleave_opt: CleaveOpt, parse_ir: ParseIR, row: int, loop: str
+):
+    """
+    Also where a level around the loop sees a part of them: TileLang would unroll the
+    copies of all stages, element by element, for minutes.
+    """
+    graph = with_chunks(graph_in(parse_ir(COLUMNS)), SPLIT)
+    sizes = f"where [L = 4099, N = {row}, s = 4, C = 1152]"
+    emitted = cleave_opt(
+        str(graph).replace("]\n", f"] {sizes}\n", 1),
+        "-p",
+        'insert-casts,schedule-blocks{tile="s=1 N=64"},'
+        'schedule-reductions{tile="C=64"},schedule-masks,'
+        "plan-memory{threads=128 stages=3 specialization=single-loop}",
+        "-t",
+        "tilelang",
+    )
+    assert emitted.returncode == 0, emitted.stderr
+    (found,) = re.findall(r"for i_C\w* in (T\.\w+\()", emitted.stdout)
+    assert found == loop
+
+
+@pytest.mark.parametrize(("count", "in_bulk"), [(25, True), (32, False)])
+def test_parts_that_begin_between_16_bytes_are_not_loaded_in_bulk(
+    cleave_opt: CleaveOpt, count: int, in_bulk: bool
+):
+    """A GPU stops at TMA for parts of 3125 halves, and takes those of 4000."""
+    graph = f"""
+        algebra.graph @parts [M, L, s] where [M = 2, L = 100000, s = {count}, s | L]
+            (%x: !algebra.tensor<[M, L], f16>) -> (!algebra.tensor<[s, M, 1], f32>) {{
+          %xs = algebra.split %x dim 1 count s
+          %ls = algebra.reduce_sum %xs dim 2
+          algebra.return %ls
+        }}"""
+    emitted = cleave_opt(
+        graph,
+        "-p",
+        'insert-casts,schedule-blocks{tile="M=1 s=1"},'
+        'schedule-reductions{tile="L=1024"},schedule-masks,'
+        "plan-memory{threads=128 stages=3}",
+        "-t",
+        "tilelang",
+    )
+    assert emitted.returncode == 0, emitted.stderr
+    assert ("disable_tma=True" not in emitted.stdout) == in_bulk
