@@ -50,6 +50,7 @@ IMPORTED_LATE = (
     "cleave.lowering.numpy_algebra",
     "cleave.passes.superoptimize.equivalence",
     "cleave.passes.superoptimize.exporting",
+    "cleave.passes.superoptimize.promising",
     "cleave.passes.superoptimize.search",
     "networkx",
     "numpy.random",
