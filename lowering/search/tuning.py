@@ -13,6 +13,7 @@ next plans in the order of the cost model are tried, and at last those of a simp
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shutil
 import time
@@ -67,6 +68,11 @@ class Trial:
     def is_out(self) -> bool:
         return self.reason is not None
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether its kernels have no faults, as far as is known."""
+        return not (self.is_out or self.faults)
+
 
 @dataclass
 class Tuning:
@@ -103,10 +109,12 @@ def tune(
     Args:
         folder: where each is built, in a folder by its number.
         later: the next best, tried round by round until a plan that calls no library
-            is right, `LATER_ROUNDS` at most, or `LATER_SECONDS` if one is that does.
+            is right and has no faults, `LATER_ROUNDS` at most, or `LATER_SECONDS` if
+            one is right; and if none passes the numerical gate, for as long again.
         unfused: tried one by one on a device if `candidates` has unfused plans, of
             which none is right.
-        last: tried one by one if nothing is right, also after the deadline.
+        last: tried one by one if nothing is right, or passes the gate, also after the
+            deadline.
         device: where they run; if None, or if PyTorch has no GPU, they do not.
         deadline: `time.monotonic()` after which no more are waited for.
     Raises:
@@ -120,21 +128,25 @@ def tune(
     if right:
         trying.end_by(time.monotonic() + LATER_SECONDS)
     for _ in range(LATER_ROUNDS):
-        if any(not trial.candidate.calls_library for trial in right):
+        if any(t.is_sound and not t.candidate.calls_library for t in right):
             break
         if trying.is_late:
             break
         if not (more := trying.added(islice(following, len(candidates)))):
             break
         right += trying.right_of(more, is_needed=not right)
+    right = trying.without_faults(right)
     is_in_time = deadline is None or time.monotonic() < deadline
     if is_in_time and any(each.is_unfused for each in candidates):
         right += trying.unfused_of(right, unfused)
     right = trying.measured(right, repeats)
-    for plan in last:
-        if right:
-            break
+    last = iter(last)
+    while not right and (plan := next(last, None)) is not None:
         right = trying.measured(trying.right_of(trying.added([plan])), repeats)
+    if right and not any(map(trying.is_exact, right)):
+        end = time.monotonic() + LATER_SECONDS
+        right += trying.exact_of(following, end) or trying.exact_of(last)
+        right = trying.measured(right, repeats)
     if not right:
         reasons = [trial.reason for trial in tuning.trials if trial.reason]
         raise CompilationError(
@@ -143,7 +155,7 @@ def tune(
         )
     if (best_ms := right[0].measured_ms) is not None:
         progress(f"measure: the best takes {duration(best_ms)}")
-    tuning.chosen = _winner(right, trying.gate, tuning, progress)
+    tuning.chosen = _winner(right, trying.gate, tuning)
     if (loss := trying.gate.loss()) is not None:
         tuning.notes.append(f"as it is written, the graph is inexact for {loss}")
     if trying.device is None:
@@ -203,6 +215,7 @@ class _Trying:
             )
         with timed(self.tuning.seconds, "check"):
             self._prepare()
+            self.without_faults(self.tuning.trials)
             return self._checked(trials)
 
     def unfused_of(
@@ -215,6 +228,42 @@ class _Trying:
             if found := self.right_of(self.added([plan])):
                 return found
         self.tuning.notes.append(f"{NO_UNFUSED}: none of them works")
+        return []
+
+    def without_faults(self, trials: Sequence[Trial]) -> list[Trial]:
+        """
+        The plans that are not out, and those without faults if there are some: kernels
+        that spill or lack instructions count only if there are no others. Those of a
+        library are such where they can be measured.
+        """
+        sound = (trial for trial in trials if trial.is_sound)
+        if any(self.device or not trial.candidate.calls_library for trial in sound):
+            for trial in trials:
+                if trial.faults and not trial.is_out:
+                    trial.reason = trial.faults[0]
+        return [trial for trial in trials if not trial.is_out]
+
+    def is_exact(self, trial: Trial) -> bool:
+        """Whether a plan passes the numerical gate."""
+        self.progress(f"check: plan {trial.number} on adversarial inputs")
+        return self.gate.reason(trial.candidate.pieces) is None
+
+    def exact_of(
+        self, plans: Iterable[PlannedCandidate], end: float = math.inf
+    ) -> list[Trial]:
+        """
+        The first of the plans that is right and passes the numerical gate, which judges
+        graphs, so that it is asked before anything is built; until `end`, a
+        `time.monotonic()`.
+        """
+        for plan in plans:
+            if time.monotonic() > end:
+                break
+            self.progress("check: other graphs on adversarial inputs")
+            if self.gate.reason(plan.pieces) is None and (
+                found := self.right_of(self.added([plan]))
+            ):
+                return found
         return []
 
     def _prepare(self) -> None:
@@ -260,13 +309,10 @@ def _pass_over_libraries(tuning: Tuning) -> None:
                 trial.reason = NOT_JUDGED
 
 
-def _winner(
-    right: Sequence[Trial], gate: GraphGate, tuning: Tuning, progress: Step
-) -> Trial:
+def _winner(right: Sequence[Trial], gate: GraphGate, tuning: Tuning) -> Trial:
     """The first that passes the numerical gate, which rejects those before it."""
     inexact: list[tuple[Trial, str]] = []
     for trial in right:
-        progress(f"check: plan {trial.number} on adversarial inputs")
         reason = gate.reason(trial.candidate.pieces)
         if reason is None:
             for other, why in inexact:
@@ -275,6 +321,8 @@ def _winner(
         inexact.append((trial, reason))
     # A kernel that is right on usual inputs is better than none.
     tuning.inexact = [why for _, why in inexact]
+    for other, why in inexact[1:]:
+        other.reason = why
     return inexact[0][0]
 
 
@@ -330,11 +378,6 @@ def _build(
             trial.is_lost = outcome.is_lost
         else:
             trial.faults = outcome.built.legality(hardware)
-    if any(not trial.is_out and not trial.faults for trial in trials):
-        # Kernels that spill or lack instructions count only if there are no others.
-        for trial in trials:
-            if trial.faults and not trial.is_out:
-                trial.reason = trial.faults[0]
 
 
 def _require_space(folder: Path) -> None:

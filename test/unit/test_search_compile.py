@@ -448,7 +448,7 @@ def test_ctrl_c_is_silent_and_leaves_no_entry(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    def interrupted(*_: object) -> Candidates:
+    def interrupted(*_: object, **__: object) -> Candidates:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(searching, "find_candidates", interrupted)

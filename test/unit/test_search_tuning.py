@@ -176,6 +176,60 @@ def test_what_does_not_build_or_run_is_rejected_and_others_go_on(
     assert found.chosen.number == 2
 
 
+@pytest.mark.parametrize("on_device", [True, False])
+def test_a_plan_of_an_exact_graph_is_looked_for(
+    tune_plans: Tune, on_device: bool
+) -> None:
+    """One that is not exact is not even built; the last is of the graph as written."""
+    builds: list[list[str] | str] = [[]] * 4
+    times = [1.0, 2.0, 3.0, 0.0]
+    for last in (0, 1):
+        found = tune_plans(
+            builds,
+            [check()] * 4,
+            times,
+            refused=(0, 1, 2),
+            on_device=on_device,
+            first=2,
+            last=last,
+        )
+        assert found.chosen.candidate.schedules == ["3"]
+        assert [trial.candidate.schedules for trial in found.trials[2:]] == [["3"]]
+        assert [trial.reason for trial in found.trials[:2]] == [
+            "inexact for tiny values"
+        ] * 2
+    found = tune_plans(
+        builds, [check()] * 4, times, refused=(0, 1, 2, 3), on_device=on_device, first=2
+    )
+    assert found.chosen.number == 0
+    assert found.inexact == ["inexact for tiny values"] * 2
+    assert [trial.reason for trial in found.trials] == [None, "inexact for tiny values"]
+
+
+def test_a_plan_without_faults_is_looked_for(tune_plans: Tune) -> None:
+    """What the library does says nothing of kernels where it cannot be measured."""
+    spills = ["it spills"]
+    found = tune_plans(
+        [[], spills, spills, []],
+        [check()] * 4,
+        [0.0] * 4,
+        library=0,
+        first=2,
+        on_device=False,
+    )
+    assert found.chosen.number == 3
+    assert [trial.reason for trial in found.trials[1:3]] == ["it spills"] * 2
+    found = tune_plans(
+        [[], spills, spills, spills],
+        [check()] * 4,
+        [0.0] * 4,
+        library=0,
+        first=2,
+        on_device=False,
+    )
+    assert found.chosen.number == 1
+
+
 def test_an_unfused_plan_that_does_not_work_has_another_in_its_place(
     tune_plans: Tune,
 ) -> None:
