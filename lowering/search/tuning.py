@@ -112,7 +112,7 @@ def tune(
             is right and has no faults, `LATER_ROUNDS` at most, or `LATER_SECONDS` if
             one is right; and if none passes the numerical gate, for as long again.
         unfused: tried one by one on a device if `candidates` has unfused plans, of
-            which none is right.
+            which none is right, or no plan passes the gate.
         last: tried one by one if nothing is right, or passes the gate, also after the
             deadline.
         device: where they run; if None, or if PyTorch has no GPU, they do not.
@@ -136,6 +136,7 @@ def tune(
             break
         right += trying.right_of(more, is_needed=not right)
     right = trying.without_faults(right)
+    unfused = iter(unfused)
     is_in_time = deadline is None or time.monotonic() < deadline
     if is_in_time and any(each.is_unfused for each in candidates):
         right += trying.unfused_of(right, unfused)
@@ -146,6 +147,8 @@ def tune(
     if right and not any(map(trying.is_exact, right)):
         end = time.monotonic() + LATER_SECONDS
         right += trying.exact_of(following, end) or trying.exact_of(last)
+        if trying.device is not None and any(each.is_unfused for each in candidates):
+            right += trying.exact_of(unfused, end)
         right = trying.measured(right, repeats)
     if not right:
         reasons = [trial.reason for trial in tuning.trials if trial.reason]
@@ -256,10 +259,10 @@ class _Trying:
         graphs, so that it is asked before anything is built; until `end`, a
         `time.monotonic()`.
         """
+        self.progress("check: other graphs on adversarial inputs")
         for plan in plans:
             if time.monotonic() > end:
                 break
-            self.progress("check: other graphs on adversarial inputs")
             if self.gate.reason(plan.pieces) is None and (
                 found := self.right_of(self.added([plan]))
             ):

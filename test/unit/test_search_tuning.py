@@ -206,6 +206,13 @@ def test_a_plan_of_an_exact_graph_is_looked_for(
     assert [trial.reason for trial in found.trials] == [None, "inexact for tiny values"]
 
 
+def test_an_unfused_plan_of_an_exact_graph_is_looked_for(tune_plans: Tune) -> None:
+    found = tune_plans(
+        [[]] * 4, [check()] * 4, [1.0] * 4, refused=(0, 1, 2), first=3, unfused=3
+    )
+    assert found.chosen.number == 3
+
+
 def test_a_plan_without_faults_is_looked_for(tune_plans: Tune) -> None:
     """What the library does says nothing of kernels where it cannot be measured."""
     spills = ["it spills"]
