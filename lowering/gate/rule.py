@@ -117,7 +117,8 @@ def judge(
     Judge a result of an element type against its reference.
 
     `eager` is None where eager mode overflows and the reference does not: then a result
-    only has to be finite. `limit` is what no kernel can be better than: nothing is
+    only has to be finite. An infinity is right where the bound reaches beyond the
+    largest number. `limit` is what no kernel can be better than: nothing is
     asked where it is not finite. Integers and masks have to be equal.
     """
     if not is_float(element):
@@ -129,16 +130,21 @@ def judge(
     compared = fits & np.isfinite(result)
     missed = fits & ~np.isfinite(result)
     infinite = np.isinf(reference)
-    if eager is not None:
-        is_known = infinite & (eager == reference)
-        missed = np.logical_or(missed, is_known & (result != reference))
     error = _distances(np, compared, result, reference)
     eager_error = float("inf")
     if eager is not None:
         known = fits & np.isfinite(eager)
         eager_error = _largest(_distances(np, known, eager, reference))
-    steps = last_place(np, np.where(fits, reference, 0.0), format_of(element))
+    format_ = format_of(element)
+    steps = last_place(np, np.where(fits, reference, 0.0), format_)
     bound = steps * LAST_PLACES + EAGER_ERRORS * eager_error
+    if eager is not None:
+        # So close to the largest number, an error within the bound overflows.
+        past = np.where(reference < 0, -reference, reference) + bound > format_.largest
+        is_same_side = (result > 0) == (reference > 0)
+        missed = missed & ~(np.isinf(result) & is_same_side & past)
+        is_known = infinite & (eager == reference)
+        missed = np.logical_or(missed, is_known & (result != reference))
     return Judgement(
         error=_largest(error),
         eager_error=eager_error,

@@ -127,7 +127,9 @@ def _report(
     unfused = [
         trial.measured_ms
         for trial in tuning.trials
-        if trial.candidate.is_unfused and trial.measured_ms is not None
+        if trial.candidate.is_unfused
+        and trial.measured_ms is not None
+        and not trial.is_out
     ]
     trials = [_trial_report(trial) for trial in tuning.trials]
     next_number = len(trials)

@@ -474,6 +474,12 @@ def test_where_a_result_has_to_be_finite():
     assert missing(inf, 1e5, 1.0) == missing(1.0, nan, nan) == 0
     assert missing(-inf, -inf, -inf) == missing(nan, -inf, nan) == 0
     assert missing(0.0, -inf, -inf) == missing(inf, -inf, -inf) == 1
+    # The largest number is 65504, and two units in the last place are allowed.
+    assert missing(inf, 65472.0, 65472.0) == missing(-inf, -65472.0, -65472.0) == 0
+    assert missing(inf, 65408.0, 65408.0) == missing(-inf, 65472.0, 65472.0) == 1
+    assert missing(nan, 65472.0, 65472.0) == 1
+    # Eager mode may be off by more.
+    assert missing(inf, 65000.0, 64500.0) == 0
 
 
 def test_integers_have_to_be_equal():
