@@ -80,10 +80,10 @@ def compile_all(
     `seconds` is a job's wall-clock limit, less once others are built (see
     `Patience`); `memory_bytes` what its process, and each that this starts, may
     allocate. `done` is called with each outcome as it comes, from the calling thread.
-    Jobs that are not built at `deadline`, a `time.monotonic()`,
-    come out without a build, and so do those with a kernel that is in `refused`, to
-    which those that TileLang refuses are added. However this ends, Ctrl-C included, no
-    process is left behind.
+    Jobs that are not built at `deadline`, a `time.monotonic()`, come out without a
+    build, and so do those with a kernel that is in `refused`, to which those that
+    TileLang refuses are added. However this ends, Ctrl-C included, no process is left
+    behind.
     """
     listed = list(jobs)
     known = RefusedKernels() if refused is None else refused

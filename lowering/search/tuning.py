@@ -19,7 +19,7 @@ import shutil
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
 from cleave.dialects.algebra.graph import GraphOp
@@ -137,8 +137,9 @@ def tune(
         right += trying.right_of(more, is_needed=not right)
     right = trying.without_faults(right)
     unfused = iter(unfused)
+    has_unfused = any(each.is_unfused for each in candidates)
     is_in_time = deadline is None or time.monotonic() < deadline
-    if is_in_time and any(each.is_unfused for each in candidates):
+    if is_in_time and has_unfused:
         right += trying.unfused_of(right, unfused)
     right = trying.measured(right, repeats)
     last = iter(last)
@@ -147,7 +148,7 @@ def tune(
     if right and not any(map(trying.is_exact, right)):
         end = time.monotonic() + LATER_SECONDS
         right += trying.exact_of(following, end) or trying.exact_of(last)
-        if trying.device is not None and any(each.is_unfused for each in candidates):
+        if trying.device is not None and has_unfused:
             right += trying.exact_of(unfused, end)
         right = trying.measured(right, repeats)
     if not right:
@@ -227,10 +228,15 @@ class _Trying:
         """The first unfused plan that is right, if those that are right have none."""
         if self.device is None or any(each.candidate.is_unfused for each in right):
             return []
-        for plan in unfused:
+        if not (found := self.first_right(unfused)):
+            self.tuning.notes.append(f"{NO_UNFUSED}: none of them works")
+        return found
+
+    def first_right(self, plans: Iterable[PlannedCandidate]) -> list[Trial]:
+        """The first plan that is right; those behind it are not built."""
+        for plan in plans:
             if found := self.right_of(self.added([plan])):
                 return found
-        self.tuning.notes.append(f"{NO_UNFUSED}: none of them works")
         return []
 
     def without_faults(self, trials: Sequence[Trial]) -> list[Trial]:
@@ -260,14 +266,10 @@ class _Trying:
         `time.monotonic()`.
         """
         self.progress("check: other graphs on adversarial inputs")
-        for plan in plans:
-            if time.monotonic() > end:
-                break
-            if self.gate.reason(plan.pieces) is None and (
-                found := self.right_of(self.added([plan]))
-            ):
-                return found
-        return []
+        timely = takewhile(lambda _: time.monotonic() <= end, plans)
+        return self.first_right(
+            plan for plan in timely if self.gate.reason(plan.pieces) is None
+        )
 
     def _prepare(self) -> None:
         if self.device is None or self.is_prepared:
