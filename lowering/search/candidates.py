@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -144,9 +144,11 @@ def find_candidates(
     )
     found.pruned = selection.pruned
     progress("generate kernels")
-    found.later = _planned(selection.candidates, effort.plans, search, fast_math, found)
+    ordered = varied(selection.candidates, effort.plans)
+    found.later = _planned(ordered, search, fast_math, found)
     found.plans += islice(found.later, effort.plans)
-    for candidate in unfused(candidates, selection.candidates, search):
+    groups = unfused(candidates, selection.candidates, search)
+    for candidate in groups:
         is_there = any(plan.is_unfused for plan in found.plans)
         if is_there and not candidate.calls_library:
             break
@@ -155,7 +157,8 @@ def find_candidates(
             break
     # None is whole if the graph splits a dim itself: it is there in pieces only.
     whole = next((each for each in candidates if piece_of(each) is None), None)
-    found.unfused = _unfused(candidates, selection, whole, search, fast_math, found)
+    rest = _with_operators(groups, whole, search)
+    found.unfused = _planned(rest, search, fast_math, found)
     if not any(plan.is_unfused for plan in found.plans):
         refused = {name: reason for name, _, reason in found.refused}
         why = why_none(graph, candidates, refused, search)
@@ -197,37 +200,24 @@ def _best_seconds(selection: Selection) -> float:
 
 
 def _planned(
-    candidates: Sequence[Candidate],
-    count: int,
+    candidates: Iterable[Candidate | Unfused],
     search: Search,
     fast_math: bool,
     found: Candidates,
 ) -> Iterator[PlannedCandidate]:
-    """The candidates that have a program, in the order in which to try them."""
-    for candidate in varied(candidates, count):
+    """Those that have a program, which is none of `found` yet, in their order."""
+    for candidate in candidates:
         if (plan := _plan(candidate, search, fast_math, found)) is not None:
             yield plan
 
 
-def _unfused(
-    candidates: Sequence[GraphOp],
-    selection: Selection,
-    whole: GraphOp | None,
-    search: Search,
-    fast_math: bool,
-    found: Candidates,
-) -> Iterator[PlannedCandidate]:
-    """
-    The unfused plans that are none of `found` yet: with one kernel an operator group,
-    then, of a whole graph, with one kernel an operator.
-    """
-    for kind in (
-        lambda: unfused(candidates, selection.candidates, search),
-        lambda: by_operators(whole, search) if whole is not None else (),
-    ):
-        for candidate in kind():
-            if (plan := _plan(candidate, search, fast_math, found)) is not None:
-                yield plan
+def _with_operators(
+    groups: Sequence[Unfused], whole: GraphOp | None, search: Search
+) -> Iterator[Unfused]:
+    """Unfused plans, and at last those of a whole graph with one kernel an operator."""
+    yield from groups
+    if whole is not None:
+        yield from by_operators(whole, search)
 
 
 def _plan(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from xdsl.utils.exceptions import PassFailedException
 
-from cleave.dialects.itgraph.kernel import KernelOp
-from cleave.dialects.itgraph.level import facts_at
+from cleave.passes.cost.breakdown import predicted_times
 from cleave.passes.scheduling.ranking import Search
 from cleave.passes.scheduling.selection import Selection, prepared_for_schedules
+from cleave.passes.scheduling.structures import kernels_of
 
 
 def could_run_in_parts(selection: Selection, search: Search) -> bool:
@@ -29,8 +27,6 @@ def could_run_in_parts(selection: Selection, search: Search) -> bool:
         plan = best.slowest.plan(prepared_for_schedules(graph), search)
     except PassFailedException:
         return False
-    (kernel,) = (op for op in plan.walk() if isinstance(op, KernelOp))
-    facts = facts_at(kernel)
-    extents = [facts.resolve(range_.extent) for range_ in kernel.ranges]
-    threadblocks = prod(extent for extent in extents if isinstance(extent, int))
-    return 2 * threadblocks <= hardware.multiprocessors
+    (kernel,) = kernels_of(plan)
+    tiles = predicted_times(kernel, hardware).tiles
+    return bool(2 * tiles.max() <= hardware.multiprocessors)
