@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from cleave.lowering.hardware import Hardware
@@ -92,7 +94,6 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
     forms = at.forms
     tiles = dict.fromkeys(tile for point in forms.points for tile, _ in point)
     reductions = [r for level in forms.level.walk() for r in level.reductions]
-    warpgroups = (threads // WARPGROUP).astype(np.int64)
     rules: dict[str, Rule | Limit] = {
         "layouts": Rule.of(
             [
@@ -115,7 +116,7 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
         if forms.warps == "columns":
             rules["butterfly"] = Rule.of(
                 [
-                    (reduction.origin, (warpgroups & (warpgroups - 1)) != 0)
+                    (reduction.origin, ~_is_power_of_two(threads // WARPGROUP))
                     for reduction in reductions
                     if reduction.in_fragment
                 ],
@@ -128,9 +129,7 @@ def layout_rules(at: Evaluation, threads: Array) -> dict[str, Rule | Limit]:
         inner = at(reduction.inner)
         row = at(reduction.row) * inner
         broken = (elements < threads) & (threads % row != 0)
-        each = np.maximum(1, elements // threads).astype(np.int64)
-        for lanes in VECTOR_LANES:
-            span = threads * np.gcd(each, lanes)
+        for span in _spans(elements, threads):
             fits = (row % span == 0) | (span % row == 0)
             # Elements behind each other are a row of sums, and end where those do.
             fits = fits & ((inner % span == 0) | (span % inner == 0))
@@ -160,11 +159,22 @@ def _divides_threads(reduction: TileReduction, at: Evaluation, threads: Array) -
     """
     elements = at(reduction.elements)
     row = at(reduction.row) * at(reduction.inner)
-    each = np.maximum(1, elements // threads).astype(np.int64)
     divided = elements < threads
-    for lanes in VECTOR_LANES:
-        divided = divided | (row % (threads * np.gcd(each, lanes)) != 0)
+    for span in _spans(elements, threads):
+        divided = divided | (row % span != 0)
     return divided & (elements != row)
+
+
+def _spans(elements: Array, threads: Array) -> Iterator[Array]:
+    """Elements of one vector of every thread, for each type that a tile may have."""
+    each = np.maximum(1, elements // threads).astype(np.int64)
+    for lanes in VECTOR_LANES:
+        yield threads * np.gcd(each, lanes)
+
+
+def _is_power_of_two(numbers: Array) -> Mask:
+    whole = numbers.astype(np.int64)
+    return whole & (whole - 1) == 0
 
 
 def prelude_rules(
@@ -175,11 +185,11 @@ def prelude_rules(
     all `threads` that are launched compute them, and each gets as many elements. What
     reduces rows of them goes from thread to thread by halves.
     """
-    is_uneven = threads.astype(np.int64) & (threads.astype(np.int64) - 1) != 0
+    is_refused = has_common_prelude & ~_is_power_of_two(threads)
     return {
         "prelude rows": Rule.of(
             [
-                (reduction.origin, is_uneven & has_common_prelude)
+                (reduction.origin, is_refused)
                 for reduction in at.forms.level.reductions
                 if at.forms.prelude
             ],
